@@ -61,7 +61,7 @@ static int lies_apart(const gpr_dims *dims, int64_t bytes) {
 static int lies_ready(const gpr_plan *p, const gpr_tiles *t) {
   return !(p->cast && !t->brought) && !p->swap && t->aligned && !p->axes->where;
 }
-/* Whether kernels go by themselves from one run of rows side by side to the next. */
+/* Whether kernels take rows side by side of several runs at a time. */
 static int may_have_runs(const gpr_plan *p, const gpr_tiles *t) {
   const int64_t across = last_of(&p->axes->kept, p->axes->kept.shape, 1);
   return t->side_by_side && p->row->side == GPR_LINES && p->axes->reduced.n > 1 && !t->masked &&

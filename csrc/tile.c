@@ -189,9 +189,13 @@ static int lie_in_lines(const steps *s, int bytes, int64_t each, int64_t n, int6
 
 static size_t whole(size_t bytes) { return (bytes + 63) & ~(size_t)63; }
 
+static size_t lines_of(size_t elements) {
+  return elements < GPR_SHORT ? whole(elements) : GPR_SHORT;
+}
+
 size_t gpr_room_bytes(int64_t elements, int64_t outputs) {
   const size_t n = (size_t)elements;
-  return 2 * whole(16 * n) + 2 * whole(n) + whole(8 * (size_t)outputs);
+  return 2 * whole(16 * n) + 2 * whole(n) + 8 * lines_of(n) + whole(8 * (size_t)outputs);
 }
 
 gpr_room gpr_room_in(char *memory, int64_t elements, int64_t outputs, int counted) {
@@ -201,7 +205,8 @@ gpr_room gpr_room_in(char *memory, int64_t elements, int64_t outputs, int counte
   room.ready = room.raw + whole(16 * n);
   room.keep = (uint8_t *)room.ready + whole(16 * n);
   room.tally = room.keep + whole(n);
-  room.counts = (int64_t *)(room.tally + whole(n));
+  room.places = (int64_t *)(room.tally + whole(n));
+  room.counts = room.places + lines_of(n);
   if (counted) memset(room.counts, 0, 8 * (size_t)outputs);
   return room;
 }
@@ -235,6 +240,9 @@ static int has_none(const gpr_masked *m) {
   return m->lines == 1 && !*m->keep && !memcmp(m->keep, m->keep + 1, others);
 }
 
+/* Shorter lines side by side are copied, whatever counts of them. */
+enum { PLACED_BYTES = 512 };
+
 /* By the mask, of elements in lines that lie `step` bytes apart. */
 static void mask_out(const gpr_tiles *t, const gpr_box *kept, const gpr_box *reduced, int64_t step,
                      gpr_tile *tile, gpr_room *room) {
@@ -263,8 +271,10 @@ static void mask_out(const gpr_tiles *t, const gpr_box *kept, const gpr_box *red
     return;
   }
   char *to = tile->data == room->raw ? room->ready : room->raw;
+  const int placed = t->side_by_side && m.n * m.bytes >= PLACED_BYTES;
+  int64_t *places = placed ? room->places : NULL;
   const int64_t lines = table->mask(&m, t->side_by_side ? by_place : GPR_BY_LINE, t->identity, to,
-                                    room->counts, room->tally);
+                                    room->counts, room->tally, places);
   if (lines < 0) { /* all count */
     if (t->side_by_side)
       tile->along = step;
@@ -272,7 +282,8 @@ static void mask_out(const gpr_tiles *t, const gpr_box *kept, const gpr_box *red
       tile->across = step;
     return;
   }
-  tile->data = to;
+  if (!places) tile->data = to;
+  tile->places = places;
   tile->counts = room->counts;
   if (t->side_by_side) tile->n = lines;
 }
@@ -302,6 +313,15 @@ static int repeat(const gpr_tiles *t, const gpr_box *kept, const gpr_box *reduce
   return 1;
 }
 
+/* Rows that lie in runs. */
+static void place_runs(const gpr_tiles *t, gpr_tile *tile, gpr_room *room) {
+  const int64_t run = t->reduced.inner, apart = t->plan->axes->reduced.strides[t->reduced.dim];
+  for (int64_t i = 0, place = 0; i < tile->n; i += run, place += apart)
+    for (int64_t j = 0; j < run; j++) room->places[i + j] = place + j * tile->along;
+  tile->places = room->places;
+  tile->along = apart / run;
+}
+
 gpr_tile gpr_tile_of(const gpr_tiles *t, const gpr_box *kept, const gpr_box *reduced,
                      gpr_room *room) {
   const gpr_plan *p = t->plan;
@@ -315,10 +335,7 @@ gpr_tile gpr_tile_of(const gpr_tiles *t, const gpr_box *kept, const gpr_box *red
     tile.along = a->reduced.n ? a->reduced.strides[a->reduced.n - 1] : p->bytes;
     tile.cast = p->cast;
     tile.bytes = p->bytes;
-    if (t->reduced.inner > 1) {
-      tile.run = t->reduced.inner;
-      tile.apart = a->reduced.strides[t->reduced.dim];
-    }
+    if (t->reduced.inner > 1) place_runs(t, &tile, room);
     if (t->masked) leave_out(t, &tile, room);
     return tile;
   }

@@ -30,7 +30,7 @@ typedef struct gpr_tiles {
   int masked;       /* some do not count, and become the identity */
   int aligned;      /* elements, as their parts are */
   int brought;      /* direct, but kernels have to bring elements together, or to convert them */
-  int runs;         /* direct, and kernels go from one run of rows to the next */
+  int runs;         /* direct, and kernels are told where the rows of several runs lie */
   int far;          /* the caches hold a part of all elements at most */
   const void *identity;
 } gpr_tiles;
@@ -39,6 +39,7 @@ typedef struct gpr_tiles {
 typedef struct gpr_room {
   char *raw, *ready; /* 16 bytes an element */
   uint8_t *keep, *tally;
+  int64_t *places; /* of GPR_SHORT lines */
   int64_t *counts; /* of the outputs of a block, from its tiles that have counts */
   int empty;       /* a tile's skip */
 } gpr_room;

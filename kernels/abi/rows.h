@@ -36,9 +36,9 @@ typedef struct gpr_tile {
   int *skip; /* NULL, or of a row that skips: NaN does not count, and `many` sets it to 1 where
                 an output has nothing else */
   gpr_infinities *infinite; /* NULL, or what a quick row adds to */
-  int64_t run, apart; /* 0, or elements lie in runs of so many, of which there are whole ones: each
-                         begins so many bytes after the one before */
-  gpr_cast cast;      /* NULL, or what makes elements of those that lie here, of `bytes` each */
+  const int64_t *places;    /* NULL, or outputs are side by side and element i lies places[i] from
+                               data + o·across; `along` is how far apart most are */
+  gpr_cast cast; /* NULL, or what makes elements of those that lie here, of `bytes` each */
   int bytes;
   int repeated; /* they are multiples that stand for more elements */
 } gpr_tile;
@@ -51,8 +51,8 @@ typedef struct gpr_masked {
   int bytes, whole; /* whole: a line has one byte */
 } gpr_masked;
 
-/* Which tiles `many` and `fold_many` take: all, outputs side by side, or of any steps, in runs
- * where outputs are side by side, and with a cast. */
+/* Which tiles `many` and `fold_many` take: all, outputs side by side, or of any steps and with a
+ * cast. */
 enum gpr_side { GPR_ANY_TILE, GPR_COLUMNS, GPR_LINES };
 
 /* What may do instead of a row's own folds: with another state, and results that it may refuse.
@@ -145,9 +145,10 @@ typedef int (*gpr_leave_out)(const gpr_tile *tile, void *to, const void *identit
 enum gpr_counted { GPR_BY_LINE, GPR_BY_PLACE, GPR_MAY_DROP };
 /* Copies the lines to `to`, one after the other, with the identity in the place of what does not
  * count, and adds to counts what does; returns how many lines there are. -1: all counts, and
- * nothing was done. tally: n bytes. */
+ * nothing was done. tally: n bytes. places: NULL, or lines that count as a whole are not copied,
+ * and where each lies is left here, in bytes from `data`. */
 typedef int64_t (*gpr_mask)(const gpr_masked *masked, int counted, const void *identity, char *to,
-                            int64_t *counts, uint8_t *tally);
+                            int64_t *counts, uint8_t *tally, int64_t *places);
 
 /* n elements of 1, 2, 4, 8, 16 or 32 bytes from each step·i to each to_step·i. */
 typedef void (*gpr_copy)(const char *from, int64_t step, char *to, int64_t to_step, int64_t n,

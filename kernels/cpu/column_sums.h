@@ -7,24 +7,22 @@ GPR_OPEN
 
 /* A wide sum of each column, by narrow ones, which so many rows fit. */
 template <class N, class T>
-GPR_FN void add_narrow(uint64_t *sum, const T *x, int64_t stride, int64_t columns, int64_t rows,
-                       int64_t most) {
-  for (int64_t first = 0; first < rows; first += most, x += most * stride) {
+GPR_FN void add_narrow(uint64_t *sum, const Panel<T> &x, int64_t columns, int64_t most) {
+  for (int64_t first = 0; first < x.n; first += most) {
     N part[WIDE_COLUMNS<T>];
     memset(part, 0, (size_t)columns * sizeof *part);
-    combine_rows<Plus>(part, x, stride, columns, least(most, rows - first),
+    combine_rows<Plus>(part, x.part(first, least(most, x.n - first)), columns,
                        [](T e) { return (N)wide(e); });
     for (int64_t j = 0; j < columns; j++) sum[j] += (uint64_t)(int64_t)part[j];
   }
 }
 template <class T>
-static GPR_APART void sum_columns(uint64_t *sum, const T *x, int64_t stride, int64_t columns,
-                                  int64_t rows) {
+static GPR_APART void sum_columns(uint64_t *sum, const Panel<T> &x, int64_t columns) {
   typedef typename Signed<2 * sizeof(T)>::type N;
-  if (sizeof(T) <= 2 && rows > TOGETHER_ROWS)
-    add_narrow<N>(sum, x, stride, columns, rows, sizeof(T) == 1 ? 128 : 32768);
+  if (sizeof(T) <= 2 && x.n > TOGETHER_ROWS)
+    add_narrow<N>(sum, x, columns, sizeof(T) == 1 ? 128 : 32768);
   else
-    combine_columns<Plus>(sum, x, stride, columns, rows);
+    combine_columns<Plus>(sum, x, columns);
 }
 
 /* Words that are combined, of elements that lie as E. */
@@ -34,15 +32,15 @@ template <template <class> class Op, class W, class E> struct Combined {
   static void open(W *all, int64_t columns) {
     for (int64_t j = 0; j < columns; j++) all[j] = Op<W>::identity();
   }
-  static void add(W *all, const E *x, int64_t stride, int64_t columns, int64_t rows) {
+  static void add(W *all, const Panel<E> &x, int64_t columns) {
     if constexpr (Same<Op<W>, Plus<uint64_t>>::value)
-      sum_columns(all, x, stride, columns, rows);
+      sum_columns(all, x, columns);
     else
-      combine_columns<Op>(all, x, stride, columns, rows);
+      combine_columns<Op>(all, x, columns);
   }
   void open(int64_t columns) { open(word, columns); }
-  void add(const void *x, int64_t stride, int64_t columns, int64_t rows, int64_t) {
-    add(word, (const E *)x, stride, columns, rows);
+  template <class T> void add(const Panel<T> &x, int64_t columns, int64_t) {
+    add(word, x.template as<E>(), columns);
   }
 };
 template <class T> using SumOfColumns = Combined<Plus, uint64_t, T>;
@@ -69,14 +67,16 @@ template <class T> struct Columns<LongSum<T>> : SumOfColumns<T> {
     SumOfColumns<T>::open(columns);
     if (!whole) memset(high, 0, (size_t)columns * sizeof *high);
   }
-  void add(const T *x, int64_t stride, int64_t columns, int64_t rows, int64_t index) {
-    if (whole) return SumOfColumns<T>::add(x, stride, columns, rows, index);
-    for (int64_t i = 0; i < rows; i++)
+  void add(const Panel<T> &x, int64_t columns, int64_t index) {
+    if (whole) return SumOfColumns<T>::add(x, columns, index);
+    for (int64_t i = 0; i < x.n; i++) {
+      const T *row = x[i];
       for (int64_t j = 0; j < columns; j++) {
-        const auto w = wide(x[i * stride + j]);
+        const auto w = wide(row[j]);
         this->word[j] += (uint64_t)w & 0xffffffffu;
         high[j] += (int64_t)(w >> 32);
       }
+    }
   }
   typename LongSum<T>::State get(int64_t j) const {
     if (whole) return long_of<T>(this->word[j]);
@@ -90,9 +90,9 @@ template <class T> struct Columns<LongSum<T>> : SumOfColumns<T> {
 template <class T> struct Trues {
   typedef typename Unsigned<sizeof(typename RealOf<T>::type)>::type W;
   enum { ROWS = sizeof(W) == 1 ? 252 : 32768 };
-  static GPR_APART void count(W *part, const T *x, int64_t stride, int64_t columns, int64_t rows) {
+  static GPR_APART void count(W *part, const Panel<T> &x, int64_t columns) {
     memset(part, 0, (size_t)columns * sizeof *part);
-    combine_rows<Plus>(part, x, stride, columns, rows, [](T e) { return (W)is_true(e); });
+    combine_rows<Plus>(part, x, columns, [](T e) { return (W)is_true(e); });
   }
 };
 template <class T, int WHAT> struct Columns<Counting<T, WHAT>> {
@@ -103,12 +103,12 @@ template <class T, int WHAT> struct Columns<Counting<T, WHAT>> {
     memset(count, 0, (size_t)columns * sizeof *count);
     all = 0;
   }
-  void add(const T *x, int64_t stride, int64_t columns, int64_t rows, int64_t) {
-    all += rows;
+  void add(const Panel<T> &x, int64_t columns, int64_t) {
+    all += x.n;
     typename Trues<T>::W part[WIDE_COLUMNS<T>];
-    for (int64_t i = 0, m; i < rows; i += m) {
-      m = least(rows - i, (int64_t)Trues<T>::ROWS);
-      Trues<T>::count(part, x + i * stride, stride, columns, m);
+    for (int64_t i = 0, m; i < x.n; i += m) {
+      m = least(x.n - i, (int64_t)Trues<T>::ROWS);
+      Trues<T>::count(part, x.part(i, m), columns);
       for (int64_t j = 0; j < columns; j++) count[j] += part[j];
     }
   }
@@ -122,9 +122,9 @@ template <class T, int WHAT> struct Columns<Counting<T, WHAT>> {
 
 template <class C, class T, class Result> struct DirectWords {
   enum { possible = 1 };
-  static bool run(const T *x, int64_t stride, int64_t columns, int64_t rows, int *, Result *to) {
+  static bool run(const Panel<T> &x, int64_t columns, int *, Result *to) {
     C::open((uint64_t *)to, columns);
-    C::add((uint64_t *)to, x, stride, columns, rows);
+    C::add((uint64_t *)to, x, columns);
     return true;
   }
 };
@@ -139,11 +139,12 @@ template <class T> GPR_FN uint64_t size_bits(T x) {
   const uint64_t w = (uint64_t)wide(x);
   return Traits<T>::kind == KIND_INT ? w ^ (uint64_t)((int64_t)w >> 63) : w;
 }
-template <class T>
-GPR_FN uint64_t size_bits(const T *x, int64_t stride, int64_t columns, int64_t rows) {
+template <class T> GPR_FN uint64_t size_bits(const Panel<T> &x, int64_t columns) {
   uint64_t any = 0;
-  for (int64_t i = 0; i < rows; i++)
-    for (int64_t j = 0; j < columns; j++) any |= size_bits(x[i * stride + j]);
+  for (int64_t i = 0; i < x.n; i++) {
+    const T *row = x[i];
+    for (int64_t j = 0; j < columns; j++) any |= size_bits(row[j]);
+  }
   return any;
 }
 
@@ -154,28 +155,30 @@ GPR_FN double of_integer(uint64_t x) {
 /* Means of integers whose sum is a double. */
 template <class O, class T> struct Direct<O, LongSum<T>> {
   enum { possible = 1 };
-  static bool run(const T *x, int64_t stride, int64_t columns, int64_t rows, int *, double *to) {
+  static bool run(const Panel<T> &x, int64_t columns, int *, double *to) {
     Columns<LongSum<T>> c;
     enum { ROWS = 1 << 12 };
-    if (rows > ROWS) return false;
-    if (sizeof(T) == 8 && size_bits(x, stride, columns, rows) >> 39) return false;
-    if (sizeof(T) < 8 && rows == 1) {
-      for (int64_t j = 0; j < columns; j++) to[j] = (double)wide(x[j]);
+    if (x.n > ROWS) return false;
+    if (sizeof(T) == 8 && size_bits(x, columns) >> 39) return false;
+    const T *first = x[0];
+    if (sizeof(T) < 8 && x.n == 1) {
+      for (int64_t j = 0; j < columns; j++) to[j] = (double)wide(first[j]);
       return true;
     }
     c.SumOfColumns<T>::open(columns);
-    c.SumOfColumns<T>::add(x, stride, columns, rows, 0);
-    for (int64_t j = 0; j < columns; j++) to[j] = of_integer(c.word[j]) / (double)rows;
+    c.SumOfColumns<T>::add(x, columns, 0);
+    for (int64_t j = 0; j < columns; j++) to[j] = of_integer(c.word[j]) / (double)x.n;
     return true;
   }
 };
 
 template <class O, class T, int WHAT> struct Direct<O, Counting<T, WHAT>> {
   enum { possible = 1 };
-  static bool run(const T *x, int64_t stride, int64_t columns, int64_t rows, int *,
-                  typename O::Result *to) {
+  static bool run(const Panel<T> &x, int64_t columns, int *, typename O::Result *to) {
     typedef typename Trues<T>::W W;
     W part[WIDE_COLUMNS<T>];
+    const int64_t rows = x.n;
+    const T *first = x[0], *next = x[rows > 1];
     if (rows > Trues<T>::ROWS) return false;
     const auto put = [&](const auto &trues) {
       for (int64_t j = 0; j < columns; j++) {
@@ -185,11 +188,11 @@ template <class O, class T, int WHAT> struct Direct<O, Counting<T, WHAT>> {
       }
     };
     if (rows == 1) {
-      put([&](int64_t j) { return (W)is_true(x[j]); });
+      put([&](int64_t j) { return (W)is_true(first[j]); });
     } else if (rows == 2) {
-      put([&](int64_t j) { return (W)((W)is_true(x[j]) + (W)is_true(x[stride + j])); });
+      put([&](int64_t j) { return (W)((W)is_true(first[j]) + (W)is_true(next[j])); });
     } else {
-      Trues<T>::count(part, x, stride, columns, rows);
+      Trues<T>::count(part, x, columns);
       put([&](int64_t j) { return part[j]; });
     }
     return true;

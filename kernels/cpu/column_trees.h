@@ -17,33 +17,37 @@ template <class O, class T, template <class> class Op> struct Many<O, TreeFold<T
   typedef A Row[ACROSS];
   enum { AHEAD = 64 / sizeof(T), AHEAD_ROWS = 16 };
 
-  /* 2^LEVEL elements of a column. */
-  template <int LEVEL> static GPR_METHOD A root_of(const T *x, int64_t stride) {
+  /* Of 2^LEVEL rows an element each. */
+  template <int LEVEL> static GPR_METHOD A root_of(const T *const *row, int64_t j) {
     if constexpr (LEVEL)
-      return C::combine(root_of<LEVEL - 1>(x, stride),
-                        root_of<LEVEL - 1>(x + (stride << (LEVEL - 1)), stride));
+      return C::combine(root_of<LEVEL - 1>(row, j),
+                        root_of<LEVEL - 1>(row + (1 << (LEVEL - 1)), j));
     else
-      return wide(*x);
+      return wide(row[0][j]);
   }
-  static void fold_rows(Row *node, const T *x, int64_t stride, int64_t columns, int level) {
+  static void fold_rows(Row *node, const Panel<T> &x, int64_t columns, int level) {
+    const T *first = x[0];
     if (level >= BASE)
-      fold_by<BASE>(node, x, stride, columns, level);
+      fold_by<BASE>(node, x, columns, level);
     else if (level)
-      fold_by<1>(node, x, stride, columns, level);
+      fold_by<1>(node, x, columns, level);
     else
-      for (int64_t j = 0; j < columns; j++) node[0][j] = wide(x[j]);
+      for (int64_t j = 0; j < columns; j++) node[0][j] = wide(first[j]);
   }
   /* 2^level rows, 2^LEVEL at a time, of which node[level] becomes the root. */
   template <int LEVEL>
-  static GPR_APART void fold_by(Row *node, const T *x, int64_t stride, int64_t columns, int level) {
-    for (int64_t row = 0; row < 1ll << (level - LEVEL); row++, x += stride << LEVEL) {
+  static GPR_APART void fold_by(Row *node, const Panel<T> &x, int64_t columns, int level) {
+    for (int64_t row = 0; row < 1ll << (level - LEVEL); row++) {
       Row value;
+      const T *some[1 << LEVEL];
       int at = LEVEL;
-      for (int64_t j = 0; j < columns; j += AHEAD) {
-        for (int i = 0; i < 1 << LEVEL; i++)
-          prefetch_later<AHEAD>(x + j, (AHEAD_ROWS + i) * stride);
+      for (int i = 0; i < 1 << LEVEL; i++) {
+        const int64_t number = (row << LEVEL) + i, later = number + AHEAD_ROWS;
+        const T *next = x[x.places ? least(later, x.n - 1) : later];
+        some[i] = x[number];
+        for (int64_t j = 0; j < columns; j += AHEAD) prefetch_later<AHEAD>(next, j);
       }
-      for (int64_t j = 0; j < columns; j++) value[j] = root_of<LEVEL>(x + j, stride);
+      for (int64_t j = 0; j < columns; j++) value[j] = root_of<LEVEL>(some, j);
       for (int64_t place = row; place & 1; place >>= 1, at++)
         for (int64_t j = 0; j < columns; j++) value[j] = C::combine(node[at][j], value[j]);
       memcpy(node[at], value, (size_t)columns * sizeof *value);
@@ -52,31 +56,29 @@ template <class O, class T, template <class> class Op> struct Many<O, TreeFold<T
   /* Calls take(root of a block, level) for the blocks of rows [index, index + n), in their order.
    */
   template <class Take>
-  static void blocks(const T *x, int64_t stride, int64_t columns, int64_t n, int64_t index,
-                     const Take &take) {
+  static void blocks(const Panel<T> &x, int64_t columns, int64_t index, const Take &take) {
     Row node[LEVELS_MOST];
-    while (n > 0) {
+    for (int64_t i = 0, n = x.n; n > 0;) {
       int level = LEVELS_MOST - 1;
       if (index) level = least(level, __builtin_ctzll((uint64_t)index));
       while (1ll << level > n) level--;
-      fold_rows(node, x, stride, columns, level);
+      fold_rows(node, x.part(i, n), columns, level);
       take(node[level], level);
-      x += stride << level;
+      i += 1ll << level;
       index += 1ll << level;
       n -= 1ll << level;
     }
   }
   template <class Take> static void pieces(const gpr_tile *t, const Take &take) {
     for (int64_t o = 0; o < t->outputs; o += ACROSS)
-      take((const T *)(const void *)t->data + o, t->along / (int64_t)sizeof(T),
-           least((int64_t)ACROSS, t->outputs - o), o);
+      take(panel_of<T>(t).across(o), least((int64_t)ACROSS, t->outputs - o), o);
   }
   static int run(const gpr_tile *t, const void *with, void *to) {
     if (t->outputs > 1 && t->across != (int64_t)sizeof(T)) return 0;
-    pieces(t, [&](const T *x, int64_t stride, int64_t columns, int64_t o) {
+    pieces(t, [&](const Panel<T> &x, int64_t columns, int64_t o) {
       Row part[LEVELS_MOST];
       int parts = 0;
-      blocks(x, stride, columns, t->n, 0, [&](const Row &root, int) {
+      blocks(x, columns, 0, [&](const Row &root, int) {
         memcpy(part[parts++], root, (size_t)columns * sizeof *root);
       });
       for (int i = parts - 2; i >= 0; i--)
@@ -95,10 +97,10 @@ template <class O, class T, template <class> class Op> struct Many<O, TreeFold<T
     return 1;
   }
   static void fold(void *states, size_t, const gpr_tile *t, int64_t index) {
-    pieces(t, [&](const T *x, int64_t stride, int64_t columns, int64_t o) {
+    pieces(t, [&](const Panel<T> &x, int64_t columns, int64_t o) {
       typename F::State *state = (typename F::State *)states + o;
       for (int64_t j = 0; j < columns; j++) F::start(state[j], index);
-      blocks(x, stride, columns, t->n, index, [&](const Row &root, int level) {
+      blocks(x, columns, index, [&](const Row &root, int level) {
         for (int64_t j = 0; j < columns; j++) push<C>(state[j], root[j], level);
       });
     });

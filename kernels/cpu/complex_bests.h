@@ -19,34 +19,34 @@ template <class R> struct PairBests : Flipped<R> {
 
   static GPR_METHOD Row is_nan(C x) { return (Row) - !(x.re == x.re) | (Row) - !(x.im == x.im); }
   GPR_METHOD C turned(C x) const { return {this->turn(x.re), this->turn(x.im)}; }
-  template <class Is>
-  static int64_t first_row(const C *x, int64_t stride, int64_t rows, const Is &is) {
+  template <class Is> static int64_t first_row(const Panel<C> &x, int64_t j, const Is &is) {
     int64_t i = 0;
-    while (i < rows && !is(x[i * stride])) i++;
+    while (i < x.n && !is(x[i][j])) i++;
     return i;
   }
-  GPR_APART void run(const C *x, int64_t stride, int64_t columns, int64_t rows, Bits flip,
-                     bool skip) {
+  GPR_APART void run(const Panel<C> &x, int64_t columns, Bits flip, bool skip) {
+    const int64_t rows = x.n;
     this->flip = flip;
     odd = false;
     for (int64_t j = 0; j < columns; j++) re[j] = im[j] = this->worst(), sum[j] = 0;
     memset(row, -1, (size_t)columns * sizeof *row); /* nothing was better than the worst of all */
     memset(special, -1, (size_t)columns * sizeof *special);
     int64_t i = 0;
-    for (; i + TOGETHER <= rows; i += TOGETHER)
-      add<TOGETHER>(x + i * stride, stride, columns, (Row)i);
-    for (; i < rows; i++) add<1>(x + i * stride, stride, columns, (Row)i);
+    for (; i + TOGETHER <= rows; i += TOGETHER) add<TOGETHER>(x, columns, (Row)i);
+    for (; i < rows; i++) add<1>(x, columns, (Row)i);
     for (int64_t j = 0; j < columns; j++) {
       if (!skip && sum[j] != sum[j]) {
-        const int64_t nan = first_row(x + j, stride, rows, [](C e) { return is_nan(e); });
+        const int64_t nan = first_row(x, j, [](C e) { return is_nan(e); });
         if (nan < rows) special[j] = (Row)nan, odd = true;
       }
       if (row[j] >= 0 || special[j] >= 0) continue;
-      row[j] = (Row)first_row(x + j, stride, rows, [](C e) { return !is_nan(e); });
+      row[j] = (Row)first_row(x, j, [](C e) { return !is_nan(e); });
       if (row[j] == rows) special[j] = 0, odd = true;
     }
   }
-  template <int ROWS> void add(const C *__restrict x, int64_t stride, int64_t columns, Row i) {
+  template <int ROWS> void add(const Panel<C> &x, int64_t columns, Row i) {
+    const C *at[ROWS];
+    for (int k = 0; k < ROWS; k++) at[k] = x[i + k];
     R *__restrict re_at = re, *__restrict im_at = im, *__restrict sum_at = sum;
     Row *__restrict row_at = row;
     const Flipped<R> own = *this;
@@ -54,7 +54,7 @@ template <class R> struct PairBests : Flipped<R> {
       R p = re_at[j], q = im_at[j], s = sum_at[j];
       Row r = row_at[j];
       for (int k = 0; k < ROWS; k++) {
-        const R a = own.turn(x[k * stride + j].re), b = own.turn(x[k * stride + j].im);
+        const R a = own.turn(at[k][j].re), b = own.turn(at[k][j].im);
         const Row above = (Row) - (a > p) & (Row) - (b == b);
         const Row better = above | ((Row) - (a == p) & (Row) - (b > q));
         p = better ? a : p;
@@ -71,11 +71,11 @@ template <class R> struct PairBests : Flipped<R> {
     }
   }
   /* Zeros have their order among what is else the same. */
-  void order_zeros(const C *x, int64_t stride, int64_t columns, int64_t rows) {
+  void order_zeros(const Panel<C> &x, int64_t columns) {
     const auto rank = [](R a, R b) { return 2 * !__builtin_signbit(a) + !__builtin_signbit(b); };
     for (int64_t j = 0; j < columns; j++)
-      for (int64_t i = 0; (re[j] == 0 || im[j] == 0) && i < rows; i++) {
-        const C e = turned(x[i * stride + j]);
+      for (int64_t i = 0; (re[j] == 0 || im[j] == 0) && i < x.n; i++) {
+        const C e = turned(x[i][j]);
         if (e.re == re[j] && e.im == im[j] && rank(e.re, e.im) > rank(re[j], im[j]))
           re[j] = e.re, im[j] = e.im;
       }
@@ -85,10 +85,10 @@ template <class R> struct PairBests : Flipped<R> {
   int64_t place(int64_t j) const { return is_special(j) ? special[j] : row[j]; }
 };
 template <class R, bool PLACE> struct Bests<complex<R>, PLACE> : PairBests<R> {
-  void run(const complex<R> *x, int64_t stride, int64_t columns, int64_t rows,
-           typename PairBests<R>::Bits flip, bool skip, complex<R> * = nullptr) {
-    PairBests<R>::run(x, stride, columns, rows, flip, skip);
-    if (!PLACE) this->order_zeros(x, stride, columns, rows);
+  void run(const Panel<complex<R>> &x, int64_t columns, typename PairBests<R>::Bits flip, bool skip,
+           complex<R> * = nullptr) {
+    PairBests<R>::run(x, columns, flip, skip);
+    if (!PLACE) this->order_zeros(x, columns);
   }
 };
 

@@ -136,6 +136,9 @@ static int64_t find(const void *words, int64_t n, int bytes, uint64_t mask, uint
   return bytes == 4 ? find_as<4>(words, n, mask, wanted) : find_as<8>(words, n, mask, wanted);
 }
 
+GPR_FN int64_t place_of(const gpr_tile *t, int64_t i) {
+  return t->places ? t->places[i] : i * t->along;
+}
 /* A tile's elements, `step` bytes apart, as its row takes them. */
 template <class T>
 GPR_APART void bring(const gpr_tile *t, const char *from, int64_t step, int64_t n, T *to) {
@@ -148,6 +151,13 @@ GPR_APART void bring(const gpr_tile *t, const char *from, int64_t step, int64_t 
     copy(from + i * step, step, some, t->bytes, m, t->bytes);
     t->cast(some, to + i, m);
   }
+}
+/* Those of the output at `data`, from this one on. */
+template <class T>
+GPR_APART void bring_output(const gpr_tile *t, const char *data, int64_t first, int64_t n, T *to) {
+  const int64_t each = t->places ? 1 : n;
+  for (int64_t i = 0; i < n; i += each)
+    bring(t, data + place_of(t, first + i), t->along, each, to + i);
 }
 
 GPR_CLOSE

@@ -146,7 +146,7 @@ template <class F> struct ExactTiles {
     Bins<F> bins(s);
     for (int64_t i = 0; i < t->n; i += PIECE) {
       const int64_t m = least(t->n - i, (int64_t)PIECE);
-      bring(t, data + i * t->along, t->along, m, x);
+      bring_output(t, data, i, m, x);
       bins.add(x, m);
     }
     bins.flush();

@@ -66,17 +66,15 @@ template <class T, bool PLACE> struct BestColumns {
     return lies_ready(columns) ? rows : least(rows, (int64_t)ROWS);
   }
   /* to: where they may come at once. */
-  GPR_APART void run(const T *x, int64_t stride, int64_t columns, int64_t rows, bool high,
-                     bool skip, T *to = nullptr) {
+  GPR_APART void run(const Panel<T> &x, int64_t columns, bool high, bool skip, T *to = nullptr) {
     const auto flip = flip_of<Real, typename RealOf<T>::type>(high);
-    if (lies_ready(columns))
-      return best.run((const N *)(const void *)x, stride, columns, rows, flip, skip, (N *)to);
+    if (lies_ready(columns)) return best.run(x.template as<N>(), columns, flip, skip, (N *)to);
     const int64_t pitch = greatest((int64_t)WIDE, columns);
-    for (int64_t i = 0; i < rows; i++) {
-      copy_compared(x + i * stride, tile + i * pitch, columns);
+    for (int64_t i = 0; i < x.n; i++) {
+      copy_compared(x[i], tile + i * pitch, columns);
       for (int64_t j = columns; j < pitch; j++) tile[i * pitch + j] = N{};
     }
-    best.run(tile, pitch, pitch, rows, flip, skip);
+    best.run(Panel<N>{tile, pitch, x.n}, pitch, flip, skip);
   }
   T value(int64_t j) const { return value_of<T>(best.value(j)); }
   bool is_there(const T *to) const {
@@ -106,12 +104,12 @@ GPR_FN void add_best(typename Extremes<T>::State &s, T best, bool spoiled, bool 
 }
 
 template <class T>
-GPR_APART void fold_extreme(typename Extremes<T>::State *to, const T *x, int64_t stride,
-                            int64_t columns, int64_t rows, bool high, bool skip) {
+GPR_APART void fold_extreme(typename Extremes<T>::State *to, const Panel<T> &x, int64_t columns,
+                            bool high, bool skip) {
   BestColumns<T, false> b;
-  for (int64_t i = 0, m; i < rows; i += m) {
-    m = b.rows_of(columns, rows - i);
-    b.run(x + i * stride, stride, columns, m, high, skip);
+  for (int64_t i = 0, m; i < x.n; i += m) {
+    m = b.rows_of(columns, x.n - i);
+    b.run(x.part(i, m), columns, high, skip);
     for (int64_t j = 0; j < columns; j++) {
       asm(""); /* not worth vectors */
       add_best<T>(to[j], b.value(j), b.best.is_special(j), skip);
@@ -119,13 +117,13 @@ GPR_APART void fold_extreme(typename Extremes<T>::State *to, const T *x, int64_t
   }
 }
 template <class T, bool GREATEST>
-GPR_APART void fold_position(typename Position<T, GREATEST>::State *to, const T *x, int64_t stride,
-                             int64_t columns, int64_t rows, int64_t index, bool skip) {
+GPR_APART void fold_position(typename Position<T, GREATEST>::State *to, const Panel<T> &x,
+                             int64_t columns, int64_t index, bool skip) {
   typedef Position<T, GREATEST> F;
   BestColumns<T, true> b;
-  for (int64_t i = 0, m; i < rows; i += m) {
-    m = b.rows_of(columns, rows - i);
-    b.run(x + i * stride, stride, columns, m, GREATEST, skip);
+  for (int64_t i = 0, m; i < x.n; i += m) {
+    m = b.rows_of(columns, x.n - i);
+    b.run(x.part(i, m), columns, GREATEST, skip);
     for (int64_t j = 0; j < columns; j++) {
       const bool special = b.best.is_special(j);
       if (special && skip) continue;
@@ -148,36 +146,36 @@ template <class T, bool GREATEST> struct FoldSkips<Position<T, GREATEST>> {
 };
 
 template <class O, class T> struct Side<O, Extremes<T>> {
-  static void fold(typename Extremes<T>::State *to, const T *x, int64_t stride, int64_t columns,
-                   int64_t rows, int64_t, bool skip) {
+  static void fold(typename Extremes<T>::State *to, const Panel<T> &x, int64_t columns, int64_t,
+                   bool skip) {
     if constexpr (!is_compared<T>()) {
-      for (int64_t i = 0; i < rows; i++)
-        for (int64_t j = 0; j < columns; j++) Extremes<T>::add(to[j], x[i * stride + j], i);
+      for (int64_t i = 0; i < x.n; i++)
+        for (int64_t j = 0; j < columns; j++) Extremes<T>::add(to[j], x[i][j], i);
     } else {
-      if (Asks<O>::low) fold_extreme(to, x, stride, columns, rows, false, skip);
-      if (Asks<O>::high) fold_extreme(to, x, stride, columns, rows, true, skip);
+      if (Asks<O>::low) fold_extreme(to, x, columns, false, skip);
+      if (Asks<O>::high) fold_extreme(to, x, columns, true, skip);
     }
   }
 };
 template <class O, class T, bool GREATEST> struct Side<O, Position<T, GREATEST>> {
   typedef Position<T, GREATEST> F;
-  static void fold(typename F::State *to, const T *x, int64_t stride, int64_t columns, int64_t rows,
-                   int64_t index, bool skip) {
+  static void fold(typename F::State *to, const Panel<T> &x, int64_t columns, int64_t index,
+                   bool skip) {
     if constexpr (is_compared<T>())
-      fold_position<T, GREATEST>(to, x, stride, columns, rows, index, skip);
+      fold_position<T, GREATEST>(to, x, columns, index, skip);
     else
-      for (int64_t i = 0; i < rows; i++)
-        for (int64_t j = 0; j < columns; j++) F::add(to[j], x[i * stride + j], index + i);
+      for (int64_t i = 0; i < x.n; i++)
+        for (int64_t j = 0; j < columns; j++) F::add(to[j], x[i][j], index + i);
   }
 };
 template <class O, class T> struct Side<O, Positions<T>> {
-  static void fold(typename Positions<T>::State *to, const T *x, int64_t stride, int64_t columns,
-                   int64_t rows, int64_t index, bool) {
+  static void fold(typename Positions<T>::State *to, const Panel<T> &x, int64_t columns,
+                   int64_t index, bool) {
     typename Position<T, false>::State low[COLUMNS];
     typename Position<T, true>::State high[COLUMNS];
     for (int64_t j = 0; j < columns; j++) low[j] = to[j].low, high[j] = to[j].high;
-    Side<ArgMin<T>, Position<T, false>>::fold(low, x, stride, columns, rows, index, false);
-    Side<ArgMax<T>, Position<T, true>>::fold(high, x, stride, columns, rows, index, false);
+    Side<ArgMin<T>, Position<T, false>>::fold(low, x, columns, index, false);
+    Side<ArgMax<T>, Position<T, true>>::fold(high, x, columns, index, false);
     for (int64_t j = 0; j < columns; j++) to[j].low = low[j], to[j].high = high[j];
   }
 };
@@ -228,15 +226,14 @@ template <class R> GPR_FN bool are_alone(const complex<R> *x, int64_t n, complex
   return copy_alone<R, 2>(&x->re, n, &to->re);
 }
 template <class T>
-static GPR_APART bool bests_of(const T *x, int64_t stride, int64_t columns, int64_t rows, bool high,
-                               int *empty, T *to) {
+static GPR_APART bool bests_of(const Panel<T> &x, int64_t columns, bool high, int *empty, T *to) {
   BestColumns<T, false> b;
-  if (b.rows_of(columns, rows) < rows) return false;
-  if (rows == 1) {
-    if (are_alone(x, columns, to) && empty) *empty = 1;
+  if (b.rows_of(columns, x.n) < x.n) return false;
+  if (x.n == 1) {
+    if (are_alone(x[0], columns, to) && empty) *empty = 1;
     return true;
   }
-  b.run(x, stride, columns, rows, high, empty, is_native<T>() ? to : nullptr);
+  b.run(x, columns, high, empty, is_native<T>() ? to : nullptr);
   if (!b.is_there(to))
     for (int64_t j = 0; j < columns; j++) to[j] = b.value(j);
   for (int64_t j = 0; b.best.odd && j < columns; j++)
@@ -246,39 +243,37 @@ static GPR_APART bool bests_of(const T *x, int64_t stride, int64_t columns, int6
 }
 template <class O, class T> struct Direct<O, Extremes<T>> {
   enum { possible = is_compared<T>() };
-  static bool run(const T *x, int64_t stride, int64_t columns, int64_t rows, int *empty,
-                  typename O::Result *to) {
+  static bool run(const Panel<T> &x, int64_t columns, int *empty, typename O::Result *to) {
     if constexpr (!is_compared<T>()) {
       return false;
     } else if constexpr (Asks<O>::low != Asks<O>::high) {
-      return bests_of(x, stride, columns, rows, Asks<O>::high, empty, to);
+      return bests_of(x, columns, Asks<O>::high, empty, to);
     } else {
       T low[WIDE_COLUMNS<T>], high[WIDE_COLUMNS<T>];
-      if (!bests_of(x, stride, columns, rows, false, empty, low)) return false;
-      bests_of(x, stride, columns, rows, true, empty, high);
+      if (!bests_of(x, columns, false, empty, low)) return false;
+      bests_of(x, columns, true, empty, high);
       finish_both<O>(low, high, columns, to);
       return true;
     }
   }
 };
 template <class T>
-static GPR_APART bool places_of(const T *x, int64_t stride, int64_t columns, int64_t rows,
-                                bool high, int *empty, int64_t *to) {
+static GPR_APART bool places_of(const Panel<T> &x, int64_t columns, bool high, int *empty,
+                                int64_t *to) {
   BestColumns<T, true> b;
-  if (rows == 1 && !empty) memset(to, 0, (size_t)columns * sizeof *to);
-  if (rows == 1 && !empty) return true;
-  if (b.rows_of(columns, rows) < rows) return false;
-  b.run(x, stride, columns, rows, high, empty);
+  if (x.n == 1 && !empty) memset(to, 0, (size_t)columns * sizeof *to);
+  if (x.n == 1 && !empty) return true;
+  if (b.rows_of(columns, x.n) < x.n) return false;
+  b.run(x, columns, high, empty);
   for (int64_t j = 0; j < columns; j++) to[j] = b.best.place(j);
   if (empty && b.best.odd) *empty = 1;
   return true;
 }
 template <class O, class T, bool GREATEST> struct Direct<O, Position<T, GREATEST>> {
   enum { possible = is_compared<T>() };
-  static bool run(const T *x, int64_t stride, int64_t columns, int64_t rows, int *empty,
-                  int64_t *to) {
+  static bool run(const Panel<T> &x, int64_t columns, int *empty, int64_t *to) {
     if constexpr (is_compared<T>())
-      return places_of(x, stride, columns, rows, GREATEST, empty, to);
+      return places_of(x, columns, GREATEST, empty, to);
     else
       return false;
   }

@@ -8,22 +8,24 @@ GPR_OPEN
 
 enum { FEW_ROWS = 128 };
 
-/* Two steps of vectors of some rows: where these begin, and how far apart the rows are; after `run`
- * of them the next one lies `gap` farther. */
+/* Two steps of vectors of some rows: where these begin, and how far apart the rows are. places: as
+ * a tile's. */
 template <class R> struct FewSteps {
   enum { STEPS = 2, LANES = STEPS * STEP, ALL = 2 * STEPS }; /* of a row; vectors of it */
   const R *at[STEPS];
-  int64_t rows, stride, run, gap, ahead; /* ahead: the next ones lie so far from them, or 0 */
+  int64_t rows, stride, ahead; /* ahead: the next ones lie so far from them, or 0 */
+  const int64_t *places;
 
   /* Calls take(step, a step of a row) for all rows. */
   template <class Take> GPR_METHOD void each(const Take &take) const {
     const FewSteps f = *this; /* which no store changes */
-    for (int64_t left = f.rows, next = 0; left > 0; left -= f.run, next += f.gap)
-      for (int64_t row = 0; row < f.run; row++, next += f.stride)
-        for (int s = 0; s < STEPS; s++) {
-          if (f.ahead) prefetch_later<STEP>(f.at[s] + next, f.ahead);
-          take(s, f.at[s] + next);
-        }
+    for (int64_t row = 0; row < f.rows; row++) {
+      const int64_t next = f.places ? f.places[row] / (int64_t)sizeof(R) : row * f.stride;
+      for (int s = 0; s < STEPS; s++) {
+        if (f.ahead) prefetch_later<STEP>(f.at[s] + next, f.ahead);
+        take(s, f.at[s] + next);
+      }
+    }
   }
   /* So many bits hold one of a row. */
   int headroom() const { return rows > 1 ? 64 - leading_zeros((uint64_t)(rows - 1)) : 0; }

@@ -16,7 +16,7 @@ template <int VECTORS, class R>
 GPR_APART uint64_t columns_of_special(const Piece<R> &rows, gpr_infinities *infinite) {
   Words nan[VECTORS] = {}, huge[VECTORS] = {};
   uint64_t lanes = 0;
-  rows.walk([&](const R *at) GPR_INLINED {
+  rows.walk([&](const R *at, const R *) GPR_INLINED {
     for (int v = 0; v < VECTORS; v++) {
       const Doubles d = load(at + v * WIDTH);
       nan[v] |= (Words)(d != d);
@@ -40,11 +40,11 @@ template <bool ROOT, int VECTORS> struct FewSpreads<float, ROOT, VECTORS> {
   GPR_METHOD uint64_t bounds(uint64_t *refused) {
     Doubles first[VECTORS], sum[VECTORS], squares[VECTORS];
     for (int v = 0; v < VECTORS; v++) {
-      first[v] = load(rows.x + v * WIDTH);
+      first[v] = load(rows.row(0) + v * WIDTH);
       sum[v] = squares[v] = Doubles{};
     }
-    rows.template walk<1>([&](const float *at) GPR_INLINED {
-      prefetch_later<VECTORS * WIDTH>(at, rows.ahead);
+    rows.template walk<1>([&](const float *at, const float *next) GPR_INLINED {
+      prefetch_later<VECTORS * WIDTH>(next);
       for (int v = 0; v < VECTORS; v++) {
         const Doubles apart = load(at + v * WIDTH) - first[v];
         sum[v] += apart;
@@ -69,11 +69,11 @@ template <bool ROOT, int VECTORS> struct FewSpreads<float, ROOT, VECTORS> {
    * nothing, and one division: see divide_narrow(). */
   GPR_APART uint64_t without_loss(int v, uint64_t lanes, float *to) const {
     const double n = (double)rows.n;
-    const Doubles first = load(rows.x + v * WIDTH), count = n - Doubles{};
+    const Doubles first = load(rows.row(0) + v * WIDTH), count = n - Doubles{};
     Twofold<Doubles> sum = {}, squares = {};
     Words lost = {};
     float rounded[WIDTH];
-    rows.template walk<1>([&](const float *at) GPR_INLINED {
+    rows.template walk<1>([&](const float *at, const float *) GPR_INLINED {
       const Doubles next = load(at + v * WIDTH), apart = next - first;
       const Doubles square = GPR_PRODUCT(apart, apart);
       lost |= bits(rounding_error(next, -first, apart)) | bits(product_rest(apart, apart, square));
@@ -102,11 +102,11 @@ template <bool ROOT> struct FewSpreads<double, ROOT, 1> {
   Doubles low[1], high[1];
 
   GPR_METHOD uint64_t bounds(uint64_t *refused) {
-    const Doubles first = load(rows.x), n = (double)rows.n - Doubles{};
+    const Doubles first = load(rows.row(0)), n = (double)rows.n - Doubles{};
     Words differ = {};
     TwofoldMoments<Doubles> part;
     part.open();
-    rows.template walk<1>([&](const double *at) GPR_INLINED {
+    rows.template walk<1>([&](const double *at, const double *) GPR_INLINED {
       const Doubles next = load(at), apart = next - first;
       const Doubles rest = rounding_error(next, -first, apart), square = GPR_PRODUCT(apart, apart);
       part.sum.add({apart, rest});

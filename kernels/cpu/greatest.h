@@ -3,6 +3,7 @@
  * first one beside, of floats their sign. */
 #pragma once
 
+#include "panel.h"
 #include "tiles.h"
 
 GPR_OPEN
@@ -220,18 +221,18 @@ template <class N, bool PLACE> struct Bests : Flipped<N> {
   bool odd;                          /* one is not -1 */
   bool unsure, zero; /* one is NaN, or of what leaves it out a best the worst; a best is zero */
 
-  GPR_APART void run(const N *x, int64_t stride, int64_t columns, int64_t rows, Bits flip,
-                     bool skip, N *to = nullptr) {
+  GPR_APART void run(const Panel<N> &x, int64_t columns, Bits flip, bool skip, N *to = nullptr) {
+    const int64_t rows = x.n;
     bool all_spoiled = false;
     best = to ? to : own;
     odd = unsure = zero = false;
     this->flip = flip;
     if (rows <= FEW_ROWS) { /* turned back as they come, if nothing is odd */
-      add<0>(x, stride, columns, 0, rows, rows, skip, true, flip);
+      add<0>(x, columns, 0, rows, skip, true, flip);
       if (!(skip && unsure)) {
         if constexpr (real) {
-          if (unsure) look_for_nan(x, stride, columns, 0, rows);
-          if (!PLACE && zero) order_zeros(x, stride, columns, rows, flip);
+          if (unsure) look_for_nan(x, columns, 0, rows);
+          if (!PLACE && zero) order_zeros(x, columns, flip);
         }
         this->flip = 0;
         return;
@@ -241,26 +242,27 @@ template <class N, bool PLACE> struct Bests : Flipped<N> {
       int64_t i = from;
       stop = least(rows, from + LOOK);
       for (; i + TOGETHER < stop; i += TOGETHER)
-        add<TOGETHER>(x, stride, columns, i, TOGETHER, rows, skip, false, 0);
-      add<0>(x, stride, columns, i, stop - i, rows, skip, true, 0);
+        add<TOGETHER>(x, columns, i, TOGETHER, skip, false, 0);
+      add<0>(x, columns, i, stop - i, skip, true, 0);
       if constexpr (real)
-        if (!skip && unsure) all_spoiled = look_for_nan(x, stride, columns, from, stop);
+        if (!skip && unsure) all_spoiled = look_for_nan(x, columns, from, stop);
     }
-    if (real && skip && unsure) meet_worst(x, stride, columns, rows);
+    if (real && skip && unsure) meet_worst(x, columns);
     if constexpr (real && !PLACE)
-      if (zero) order_zeros(x, stride, columns, rows, 0);
+      if (zero) order_zeros(x, columns, 0);
   }
   /* ROWS of them, or some. back: turns what is best. */
   template <int ROWS>
-  void add(const N *x, int64_t stride, int64_t columns, int64_t i, int64_t some, int64_t rows,
-           bool skip, bool looks, Bits back) {
-    const int64_t n = ROWS ? ROWS : some, later = least((int64_t)AHEAD, rows) * stride;
-    const bool ends = i + AHEAD >= rows; /* and the next strip begins */
-    const bool far = rows > FEW_ROWS && gpr_prefetch_columns && gpr_is_far;
-    const int64_t ahead = far ? later + (ends ? columns - rows * stride : 0) : 0;
+  void add(const Panel<N> &x, int64_t columns, int64_t i, int64_t some, bool skip, bool looks,
+           Bits back) {
+    const int64_t n = ROWS ? ROWS : some, first = i + least((int64_t)AHEAD, x.n);
+    const bool far = x.n > FEW_ROWS && gpr_prefetch_columns && gpr_is_far;
     const Own turned = *this;
+    const N *row_at[FEW_ROWS], *next[FEW_ROWS];
     Numbers odd_lanes = {}, zeros = {};
-    x += i * stride;
+    for (int64_t k = 0; k < n; k++) row_at[k] = x[i + k];
+    for (int64_t k = first; far && k < first + n; k++) /* at the end those of the next strip */
+      next[k - first] = k < x.n ? x[k] : x[k - x.n] + columns;
     for (int64_t j = 0;; j = least(j + WIDE, columns - WIDE)) {
       V b = this->worst() - V{}, s = {};
       Rows r = {};
@@ -269,10 +271,10 @@ template <class N, bool PLACE> struct Bests : Flipped<N> {
         if (real) memcpy(&s, sum + j, sizeof s);
         if (PLACE) memcpy(&r, row + j, sizeof r);
       }
+      GPR_UNROLL(4)
       for (int64_t k = 0; k < n; k++) {
-        const N *at = x + k * stride + j;
-        const V e = turned.load(at);
-        if (ahead) prefetch_later<WIDE>(at, ahead);
+        const V e = turned.load(row_at[k] + j);
+        if (far) prefetch_later<WIDE>(next[k] + j, 0);
         if constexpr (PLACE) r = e > b ? (Row)(i + k) - Rows{} : r;
         b = this->better(b, e);
         if constexpr (real) s = PLACE ? s + e : (V)((Numbers)s | (Numbers)(e != e));
@@ -303,7 +305,7 @@ template <class N, bool PLACE> struct Bests : Flipped<N> {
     }
   }
   /* Whether each column has a NaN by now, of which a sum stays one; so may that of infinities. */
-  bool look_for_nan(const N *x, int64_t stride, int64_t columns, int64_t from, int64_t stop) {
+  bool look_for_nan(const Panel<N> &x, int64_t columns, int64_t from, int64_t stop) {
     Rows all = ~Rows{}, any = {};
     if (PLACE && !odd) memset(special, -1, sizeof special);
     strips(columns, [&](int64_t j) {
@@ -315,7 +317,7 @@ template <class N, bool PLACE> struct Bests : Flipped<N> {
         found = ~(Rows)s;
       } else if (mask_of((s != s) & (found < 0))) {
         for (int64_t i = from; i < stop; i++) {
-          memcpy(&e, x + i * stride + j, sizeof e);
+          memcpy(&e, x[i] + j, sizeof e);
           found = (e != e) & (found < 0) ? (Row)i - Rows{} : found;
         }
         s = found < 0 ? V{} : s;
@@ -328,23 +330,23 @@ template <class N, bool PLACE> struct Bests : Flipped<N> {
     odd |= mask_of(any) != 0;
     return mask_of(~all) == 0;
   }
-  void meet_worst(const N *x, int64_t stride, int64_t columns, int64_t rows) {
+  void meet_worst(const Panel<N> &x, int64_t columns) {
     for (int64_t j = 0; j < columns; j++) {
       if (best[j] != this->worst()) continue;
       int64_t i = 0;
-      while (i < rows && x[i * stride + j] != x[i * stride + j]) i++;
+      while (i < x.n && x[i][j] != x[i][j]) i++;
       if (PLACE) row[j] = (Row)i;
-      if (i == rows) mark(j, 0);
+      if (i == x.n) mark(j, 0);
     }
   }
-  void order_zeros(const N *x, int64_t stride, int64_t columns, int64_t rows, Bits back) {
+  void order_zeros(const Panel<N> &x, int64_t columns, Bits back) {
     strips(columns, [&](int64_t j) {
       Numbers signs = Own::sign - Numbers{};
       V b, e;
       memcpy(&b, best + j, sizeof b);
       if (!mask_of(b == 0)) return;
-      for (int64_t i = 0; i < rows; i++) {
-        memcpy(&e, x + i * stride + j, sizeof e);
+      for (int64_t i = 0; i < x.n; i++) {
+        memcpy(&e, x[i] + j, sizeof e);
         signs &= e == e ? (Numbers)e ^ this->flip : Own::sign - Numbers{};
       }
       b = b == 0 ? (V)(signs ^ back) : b;

@@ -31,16 +31,16 @@ template <class T> struct Columns<IntegerMoments<T>> : SumOfColumns<T> {
     memset(high, 0, (size_t)columns * sizeof *high);
     if (sizeof(T) == 8) memset(rest, 0, (size_t)columns * sizeof *rest);
   }
-  GPR_APART void add(const T *x, int64_t stride, int64_t columns, int64_t rows, int64_t index) {
-    if (sizeof(T) == 8 && size_bits(x, stride, columns, rows) >> 31) {
-      for (int64_t i = 0; i < rows; i++)
-        for (int64_t j = 0; j < columns; j++)
-          IntegerMoments<T>::add(rest[j], x[i * stride + j], index);
-      return;
+  GPR_APART void add(const Panel<T> &x, int64_t columns, int64_t index) {
+    const bool is_small = sizeof(T) < 8 || size_bits(x, columns) >> 31 == 0;
+    if (is_small) SumOfColumns<T>::add(x, columns, index);
+    for (int64_t i = 0; i < x.n; i++) {
+      const T *row = x[i];
+      if (is_small)
+        for (int64_t j = 0; j < columns; j++) add_square(row[j], low[j], high[j]);
+      else
+        for (int64_t j = 0; j < columns; j++) IntegerMoments<T>::add(rest[j], row[j], index);
     }
-    SumOfColumns<T>::add(x, stride, columns, rows, index);
-    for (int64_t i = 0; i < rows; i++)
-      for (int64_t j = 0; j < columns; j++) add_square(x[i * stride + j], low[j], high[j]);
   }
   State get(int64_t j) const {
     State s = moments_of<T>(this->word[j], low[j], high[j]);
@@ -64,7 +64,7 @@ template <class O, class T> struct Folder<O, IntegerMoments<T>> {
   static void fold(State &s, const T *x, int64_t n, int64_t index) {
     for (int64_t i = 0; i < n; i += NARROW) {
       const int64_t m = least(NARROW, n - i);
-      if (sizeof(T) < 8 || size_bits(x + i, m, m, 1) >> 31 == 0)
+      if (sizeof(T) < 8 || size_bits(Panel<T>{x + i, m, 1}, m) >> 31 == 0)
         F::merge(s, small(x + i, m));
       else
         for (int64_t j = i; j < i + m; j++) F::add(s, x[j], index);
@@ -142,23 +142,25 @@ template <class T> struct ExactSums {
     if (room < 1 || sizeof(T) <= 2) return room >= (int)sizeof(T) * 8;
     const bool columns = t->across == (int64_t)sizeof(T);
     const int64_t lines = columns ? t->n : t->outputs, n = columns ? t->outputs : t->n;
-    for (int64_t i = 0; i < lines && any >> room == 0; i++)
-      any |= size_bits((const T *)(const void *)(t->data + i * (columns ? t->along : t->across)), n,
-                       n, 1);
+    const Panel<T> rows = {(const T *)(const void *)t->data, t->across / (int64_t)sizeof(T), lines};
+    const Panel<T> all = columns ? panel_of<T>(t) : rows;
+    for (int64_t i = 0; i < lines && any >> room == 0; i++) any |= size_bits(all.part(i, 1), n);
     return any >> room == 0;
   }
   static double number(T x) { /* of 64 bits no instruction of AVX2 converts */
     if (sizeof(T) < 4) return (double)(int32_t)wide(x);
     return copy_bits<double>((uint64_t)wide(x) + bits(0x1.8p52)) - 0x1.8p52;
   }
-  GPR_APART void add_columns(const T *x, int64_t stride, int64_t columns, int64_t rows) {
+  GPR_APART void add_columns(const Panel<T> &x, int64_t columns) {
     memset((void *)this, 0, sizeof *this);
-    for (int64_t i = 0; i < rows; i++)
+    for (int64_t i = 0; i < x.n; i++) {
+      const T *row = x[i];
       for (int64_t j = 0; j < columns; j++) {
-        const double one = number(x[i * stride + j]);
+        const double one = number(row[j]);
         sum[j] += one;
         square[j] += one * one;
       }
+    }
   }
   GPR_APART void add_rows(const char *x, int64_t across, int64_t rows, int64_t n) {
     for (int64_t j = 0; j < rows; j++, x += across) {
@@ -234,11 +236,10 @@ template <class O, class T> struct Many<O, IntegerMoments<T>> : ManySides<O, Int
     double told[COLUMNS];
     for (int64_t o = 0, m; o < t->outputs; o += m) {
       m = strip_of(t->outputs - o, COLUMNS);
-      const char *x = t->data + o * t->across;
       if (columns)
-        s.add_columns((const T *)(const void *)x, t->along / (int64_t)sizeof(T), m, t->n);
+        s.add_columns(panel_of<T>(t).across(o), m);
       else
-        s.add_rows(x, t->across, m, t->n);
+        s.add_rows(t->data + o * t->across, t->across, m, t->n);
       finish_sums<O::root>(s.sum, s.square, m, t->n, how, freedom, told);
       for (int64_t j = 0; j < m; j++) {
         ToldSpread<O::root> spread = {told[j]};

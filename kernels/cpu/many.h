@@ -46,9 +46,11 @@ template <class F> struct Columns {
   void open(int64_t columns) {
     for (int64_t j = 0; j < columns; j++) F::open(state[j]);
   }
-  void add(const T *x, int64_t stride, int64_t columns, int64_t rows, int64_t index) {
-    for (int64_t i = 0; i < rows; i++)
-      for (int64_t j = 0; j < columns; j++) F::add(state[j], x[i * stride + j], index + i);
+  void add(const Panel<T> &x, int64_t columns, int64_t index) {
+    for (int64_t i = 0; i < x.n; i++) {
+      const T *row = x[i];
+      for (int64_t j = 0; j < columns; j++) F::add(state[j], row[j], index + i);
+    }
   }
   const typename F::State &get(int64_t j) const { return state[j]; }
 };
@@ -60,11 +62,11 @@ template <class F> struct FoldSkips {
 /* Into the states of Columns<F>::most columns at most, whose rows lie side by side. */
 template <class O, class F> struct Side {
   typedef typename F::Element T;
-  static GPR_APART void fold(typename F::State *to, const T *x, int64_t stride, int64_t columns,
-                             int64_t rows, int64_t index, bool) {
+  static GPR_APART void fold(typename F::State *to, const Panel<T> &x, int64_t columns,
+                             int64_t index, bool) {
     Columns<F> c;
     c.open(columns);
-    c.add(x, stride, columns, rows, index);
+    c.add(x, columns, index);
     for (int64_t j = 0; j < columns; j++) {
       asm(""); /* not worth vectors */
       F::merge(to[j], c.get(j));
@@ -73,8 +75,7 @@ template <class O, class F> struct Side {
 };
 /* The same as tables have it. */
 struct SideBySide {
-  void (*fold)(void *to, const void *x, int64_t stride, int64_t columns, int64_t rows,
-               int64_t index, bool skip);
+  void (*fold)(void *to, const gpr_tile *t, int64_t index);
   void (*open)(void *state);
   void (*merge)(void *state, const void *right);
   void (*renumber)(void *state, int64_t start, int64_t step); /* or NULL */
@@ -94,9 +95,10 @@ static bool is_ribbon(const gpr_tile *t, int64_t element) {
   const int64_t row = t->outputs * element, most = abreast(element);
   return t->along == row && t->n >= 64 && (is_small(element) ? 4 * row < most : 2 * row <= most);
 }
-static GPR_APART void fold_ribbon(const SideBySide &f, char *to, const char *x, int64_t columns,
-                                  int64_t rows, int64_t index, bool skip) {
+static GPR_APART void fold_ribbon(const SideBySide &f, char *to, const gpr_tile *t, int64_t index) {
   enum { ROWS = 512, FEW_ROWS = 16 };
+  const int64_t columns = t->outputs, rows = t->n;
+  gpr_tile some = *t;
   alignas(64) char part[ABREAST_BYTES * SMALL_STATE];
   const int64_t most = abreast(f.element) / f.element / columns;
   for (int64_t i = 0; i < rows;) {
@@ -104,7 +106,11 @@ static GPR_APART void fold_ribbon(const SideBySide &f, char *to, const char *x, 
     const int64_t together = fit ? fit : least(most, rows - i);
     const int64_t wide = together * columns, m = least((int64_t)ROWS, (rows - i) / together);
     for (int64_t j = 0; j < wide; j++) f.open(part + j * f.state);
-    f.fold(part, x + i * columns * f.element, wide, wide, m, 0, skip);
+    some.data = t->data + i * t->along;
+    some.along = wide * f.element;
+    some.outputs = wide;
+    some.n = m;
+    f.fold(part, &some, 0);
     for (int64_t j = 0; j < wide; j++) {
       if (f.renumber) f.renumber(part + j * f.state, index + i + j / columns, together);
       f.merge(to + j % columns * f.state, part + j * f.state);
@@ -120,15 +126,24 @@ GPR_FN int64_t strip_of(int64_t left, int64_t most) {
   if (left <= most) return left;
   return left - most < FEW ? most / 2 : most;
 }
+/* Calls take(columns, the first one's output) for all, until it is false; whether it never was. */
+template <class Take>
+static bool for_strips(const gpr_tile *t, int64_t element, int64_t most, const Take &take) {
+  gpr_tile strip = *t;
+  for (int64_t o = 0; o < t->outputs; o += strip.outputs) {
+    strip.data = t->data + o * element;
+    strip.outputs = strip_of(t->outputs - o, most);
+    if (!take(&strip, o)) return false;
+  }
+  return true;
+}
 static GPR_APART void fold_sides(const SideBySide &f, char *states, const gpr_tile *t,
                                  int64_t index) {
-  if (is_ribbon(t, f.element))
-    return fold_ribbon(f, states, t->data, t->outputs, t->n, index, t->skip);
-  for (int64_t o = 0, m; o < t->outputs; o += m) {
-    m = strip_of(t->outputs - o, f.columns);
-    f.fold(states + o * f.state, t->data + o * f.element, t->along / f.element, m, t->n, index,
-           t->skip);
-  }
+  if (is_ribbon(t, f.element)) return fold_ribbon(f, states, t, index);
+  for_strips(t, f.element, f.columns, [&](const gpr_tile *strip, int64_t o) {
+    f.fold(states + o * f.state, strip, index);
+    return true;
+  });
 }
 template <class F> struct State {
   static void open(void *state) { F::open(*(typename F::State *)state); }
@@ -153,11 +168,9 @@ template <class O, class F = typename O::Fold> struct Sides {
     else
       return nullptr;
   }
-  static void fold(void *to, const void *x, int64_t stride, int64_t columns, int64_t rows,
-                   int64_t index, bool skip) {
+  static void fold(void *to, const gpr_tile *t, int64_t index) {
     static_assert(sizeof(State) <= SMALL_STATE, "");
-    Side<O, F>::fold((State *)to, (const typename F::Element *)x, stride, columns, rows, index,
-                     skip);
+    Side<O, F>::fold((State *)to, panel_of<typename F::Element>(t), t->outputs, index, t->skip);
   }
   static constexpr SideBySide job = {
       fold,          gpr::State<F>::open,         gpr::State<F>::merge, renumbered(),
@@ -169,8 +182,7 @@ template <class O, class F = typename O::Fold> struct Sides {
  * where an output has nothing else. */
 template <class O, class F = typename O::Fold> struct Direct {
   enum { possible = 0 };
-  static bool run(const typename F::Element *, int64_t, int64_t, int64_t, int *,
-                  typename O::Result *) {
+  static bool run(const Panel<typename F::Element> &, int64_t, int *, typename O::Result *) {
     return false;
   }
 };
@@ -180,8 +192,7 @@ template <class O, class F = typename O::Fold> struct Line {
   static void run(const typename F::Element *, int64_t, int *, typename O::Result *) {}
 };
 struct AtOnce {
-  bool (*columns)(const void *x, int64_t stride, int64_t columns, int64_t rows, int *empty,
-                  void *to);
+  bool (*columns)(const gpr_tile *t, void *to);
   void (*line)(const void *x, int64_t n, int *empty, void *to); /* or NULL */
   int64_t element, result;                                      /* bytes */
   int64_t most;                                                 /* columns */
@@ -193,13 +204,9 @@ static GPR_APART int run_at_once(const AtOnce &a, const gpr_tile *t, const void 
       a.line(t->data + o * t->across, t->n, t->skip, to + o * a.result);
     if (a.line || t->outputs > 1) return a.line != nullptr;
   }
-  for (int64_t o = 0, m; o < t->outputs; o += m) {
-    m = strip_of(t->outputs - o, a.most);
-    if (!a.columns(t->data + o * a.element, t->along / a.element, m, t->n, t->skip,
-                   to + o * a.result))
-      return 0;
-  }
-  return 1;
+  return for_strips(t, a.element, a.most, [&](const gpr_tile *strip, int64_t o) {
+    return a.columns(strip, to + o * a.result);
+  });
 }
 
 template <class O, class F> struct ManySides {
@@ -209,9 +216,8 @@ template <class O, class F> struct ManySides {
   static void fold(void *states, size_t, const gpr_tile *t, int64_t index) {
     fold_sides(Sides<O>::job, (char *)states, t, index);
   }
-  static bool columns(const void *x, int64_t stride, int64_t columns, int64_t rows, int *empty,
-                      void *to) {
-    return Direct<O>::run((const T *)x, stride, columns, rows, empty, (Result *)to);
+  static bool columns(const gpr_tile *t, void *to) {
+    return Direct<O>::run(panel_of<T>(t), t->outputs, t->skip, (Result *)to);
   }
   static void line(const void *x, int64_t n, int *empty, void *to) {
     Line<O>::run((const T *)x, n, empty, (Result *)to);

@@ -29,7 +29,7 @@ template <class O, class T> struct QuickSpread {
   static bool at_once(const gpr_tile *t, const void *with, Result *to) {
     if constexpr (plain)
       if (t->n == 1 && t->across == (int64_t)sizeof(T) && ddof_of(with) < 1) {
-        const R *x = (const R *)(const void *)t->data;
+        const R *x = (const R *)(const void *)(t->data + place_of(t, 0));
         for (int64_t o = 0; o < t->outputs; o++) {
           R apart = x[o * PARTS] - x[o * PARTS];
           if (PARTS == 2) apart += x[o * PARTS + PARTS - 1] - x[o * PARTS + PARTS - 1];
@@ -41,7 +41,8 @@ template <class O, class T> struct QuickSpread {
         return true;
       }
     if constexpr (plain && PARTS == 1 && O::root) {
-      const R *x = (const R *)(const void *)t->data, *y = x + t->along / (int64_t)sizeof(R);
+      const R *x = (const R *)(const void *)(t->data + place_of(t, 0));
+      const R *y = (const R *)(const void *)(t->data + (t->n == 2 ? place_of(t, 1) : 0));
       const R most = (R)(sizeof(R) == sizeof(float) ? 0x1p126 : 0x1p1022);
       int any = 0, is_odd = 0;
       const bool two = t->n == 2 && !t->counts && ddof_of(with) == 0;

@@ -95,7 +95,7 @@ GPR_FN Doubles load(const float *x) {
  * and in the first one those of a power of two apart would push each other out. On Zen 4, 32 MiB of
  * doubles in 8 rows at a time by one thread: 17 to 20 GB/s without, 14 to 17 into the first, 23 to
  * 27 so. */
-template <int REALS, class R> GPR_FN void prefetch_later(const R *at, int64_t ahead) {
+template <int REALS, class R> GPR_FN void prefetch_later(const R *at, int64_t ahead = 0) {
   const uintptr_t later = (uintptr_t)at + (uintptr_t)ahead * sizeof *at;
   for (uintptr_t byte = 0; byte < REALS * sizeof *at; byte += 64)
     __builtin_prefetch((const void *)(later + byte), 0, 2);

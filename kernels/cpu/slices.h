@@ -189,13 +189,13 @@ template <class K, class R, int FEW, int ALL, bool SQUARES> struct SlicedBlock {
   GPR_APART void add_zeros(const Piece<R> &rows, const Doubles *most) {
     for (int k = 0; k < 2; k++) {
       Doubles sum = zero[k];
-      rows.walk([&](const R *at) GPR_INLINED { sum += rows.get(at, k); });
+      rows.walk([&](const R *at, const R *) GPR_INLINED { sum += rows.get(at, k); });
       zero[k] = choose((Words)(most[k] == 0), sum, Doubles{});
     }
   }
   static GPR_APART void look_at(const Piece<R> &rows, Doubles *most) {
     most[0] = most[1] = Doubles{};
-    rows.walk([&](const R *at) GPR_INLINED {
+    rows.walk([&](const R *at, const R *) GPR_INLINED {
       for (int k = 0; k < 2; k++) most[k] = greater_size(most[k], rows.get(at, k));
     });
   }

@@ -11,24 +11,23 @@ GPR_OPEN
  * of a panel of columns at a time, which the hardware can follow. Of 256 columns, (4096, 1024)
  * doubles took 1.87 ms on a Xeon, of 512 1.60. */
 enum { PANEL_BYTES = 4096, BLOCK_ROWS = 256, PIECE_ROWS = 64, WOVEN_ROWS = 16 };
-/* Rows of elements, which are `step` bytes apart; or steps of one row of so many reals. run: 0, or
- * rows lie in runs of so many, which begin `apart` bytes after each other. */
+/* Rows of elements, which are `step` bytes apart; or steps of one row of so many reals. places: as
+ * a tile's. */
 struct Lines {
   const char *x;
-  int64_t along, step, reals, run = 0, apart = 0;
+  int64_t along, step, reals;
+  const int64_t *places = nullptr;
 
-  int64_t place(int64_t row) const {
-    return run ? row / run * apart + row % run * along : row * along;
-  }
+  int64_t place(int64_t row) const { return places ? places[row] : row * along; }
 };
 /* Rows that lie whole pages apart, or nearly, meet in one set of the first cache, of so many ways.
  * They come so many at a time, and nothing is asked for beside them: of (512, 2048) floats it took
  * 409 us on Zen 3 to ask for the next ones, and takes 180 so, of (4096, 1024) 1592, and 718. */
 enum { PAGE_BYTES = 4096, LINE_BYTES = 64, WAYS = 8 };
-/* Whether rows and as many next ones would push each other out. */
+/* Whether some of so many rows and as many next ones would push each other out. */
 static GPR_APART bool rows_meet(const Lines &l, int64_t rows) {
   uint8_t met[PAGE_BYTES / LINE_BYTES] = {};
-  for (int64_t row = 0; row < rows; row++)
+  for (int64_t row = 0; row < least(rows, (int64_t)WOVEN_ROWS); row++)
     if (++met[(uint64_t)l.place(row) % PAGE_BYTES / LINE_BYTES] > WAYS / 2) return true;
   return false;
 }
@@ -43,8 +42,7 @@ template <class T> GPR_FN int64_t columns_before_line(const gpr_tile *t) {
  * by side and 0.26 to 0.32 by panels, doubles 0.9 and 0.73. */
 enum { STREAMS = 32, FAR_BYTES = 16 << 20 };
 GPR_FN bool are_streams(const gpr_tile *t) {
-  const int64_t along = t->run ? t->apart / t->run : t->along;
-  return t->n > STREAMS && (along > FAR_BYTES / t->n || along < -FAR_BYTES / t->n);
+  return t->n > STREAMS && (t->along > FAR_BYTES / t->n || t->along < -FAR_BYTES / t->n);
 }
 
 /* Of two vectors every second one of UNIT lanes, in an order that is a single shuffle's. */
@@ -52,13 +50,19 @@ template <int UNIT, int... L> GPR_FN Doubles second_lanes(Doubles a, Doubles b, 
   return __builtin_shufflevector(a, b, (L / UNIT % 2 ? L - UNIT + WIDTH : L)...);
 }
 /* Rows of STEP reals where they lie; the next ones lie `ahead` of them, or 0. unit: 0, or every
- * second one of so many doubles counts. run: after so many rows, of which there are whole runs, the
- * next one lies `gap` farther. */
+ * second one of so many doubles counts. places: NULL, or how many bytes from x on each lies, and
+ * then what is ahead lies so of the row that comes `later`. */
 template <class R> struct Piece {
   const R *x;
   int64_t stride, n, ahead;
   int unit = 0;
-  int64_t run = n, gap = 0;
+  const int64_t *places = nullptr;
+  int64_t later = 0;
+
+  GPR_METHOD const R *row(int64_t i) const {
+    if (!places) return x + i * stride;
+    return (const R *)(const void *)((const char *)x + places[i]);
+  }
 
   /* Vector k of a row. */
   GPR_METHOD Doubles get(const R *at, int k) const {
@@ -69,35 +73,36 @@ template <class R> struct Piece {
     }
     return load(at + k * WIDTH);
   }
-  /* Calls take(where a row lies) for all rows, or from another one on. */
+  /* Calls take(where a row lies, and the one to ask for) for all rows, or from another one on. */
   template <int FROM = 0, class Take> GPR_METHOD void walk(const Take &take) const {
-    const int64_t each = run, step = stride, more = gap; /* which no store changes */
-    const R *at = x + FROM * step;
-    int64_t row = FROM;
-    for (int64_t left = n; left > 0; left -= each, at += more, row = 0)
-      for (; row < each; row++, at += step) take(at);
+    const Piece p = *this; /* which no store changes */
+    const int64_t each = p.places ? 1 : p.n - FROM;
+    const R *at = p.x + FROM * p.stride, *next = at + p.ahead;
+    for (int64_t i = FROM; i < p.n; i += each) {
+      if (p.places) at = p.row(i), next = p.row(i + p.later) + p.ahead;
+      for (int64_t k = 0; k < each; k++, at += p.stride, next += p.stride) take(at, next);
+    }
   }
   /* Calls take(both vectors of a row) for all rows. What is the same for all is asked once: asked
    * for each, and by blocks of 64 rows, sums of (500, 256) doubles took 50 us on Zen 3, now 47. */
   template <class Take> GPR_METHOD void each(const Take &take) const {
     const Piece p = *this; /* which no store changes */
     if (sizeof(R) < sizeof(double) || !p.unit)
-      walk([&](const R *at) GPR_INLINED {
-        prefetch_later<STEP>(at, p.ahead);
+      walk([&](const R *at, const R *next) GPR_INLINED {
+        prefetch_later<STEP>(next);
         take(load(at), load(at + WIDTH));
       });
     else
-      walk([&](const R *at) GPR_INLINED {
-        prefetch_later<STEP>(at, p.ahead);
+      walk([&](const R *at, const R *next) GPR_INLINED {
+        prefetch_later<STEP>(next);
         take(p.get(at, 0), p.get(at, 1));
       });
   }
 };
 /* A tile's rows, from its first column on. */
 template <class R> GPR_FN Piece<R> rows_of_tile(const gpr_tile *t, int64_t ahead) {
-  const int64_t stride = t->along / (int64_t)sizeof(R), run = t->run ? t->run : t->n;
-  const int64_t gap = t->apart / (int64_t)sizeof(R) - run * stride;
-  return {(const R *)(const void *)t->data, stride, t->n, ahead, 0, run, gap};
+  return {
+      (const R *)(const void *)t->data, t->along / (int64_t)sizeof(R), t->n, ahead, 0, t->places};
 }
 /* Lanes that are not finite, but for those that have met a NaN before, which stays. */
 template <class K> GPR_FN Words are_odd(const K &k) {
@@ -114,7 +119,7 @@ template <class K, class R> GPR_APART bool look_for_special(K *to, const Piece<R
   Words infinite = {};
   for (int k = 0; k < 2; k++) {
     Doubles special = {}, most = {};
-    rows.walk([&](const R *at) GPR_INLINED {
+    rows.walk([&](const R *at, const R *) GPR_INLINED {
       const Doubles d = rows.get(at, k);
       special += d * 0x1p-10;
       most = greater_size(most, d);
@@ -190,8 +195,8 @@ template <> struct StepBlock<TwofoldSum<Doubles>, float> {
   }
   GPR_METHOD bool add(const Piece<float> &rows, bool) {
     StepBlock s = *this;
-    rows.walk([&](const float *x) GPR_INLINED {
-      prefetch_later<STEP>(x, rows.ahead);
+    rows.walk([&](const float *x, const float *next) GPR_INLINED {
+      prefetch_later<STEP>(next);
       s.see(x);
     });
     *this = s;
@@ -200,8 +205,8 @@ template <> struct StepBlock<TwofoldSum<Doubles>, float> {
   /* With another step, `apart` from this: the one's additions wait while the other's go on. */
   GPR_METHOD void add_two(StepBlock &other, const Piece<float> &rows, int64_t apart) {
     StepBlock s = *this, o = other;
-    rows.walk([&](const float *x) GPR_INLINED {
-      prefetch_later<2 * STEP>(x, rows.ahead);
+    rows.walk([&](const float *x, const float *next) GPR_INLINED {
+      prefetch_later<2 * STEP>(next);
       s.see(x);
       o.see(x + apart);
     });

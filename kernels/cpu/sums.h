@@ -85,7 +85,7 @@ template <bool DIVIDES, class T> struct QuickSum {
     const bool counted = DIVIDES && t->counts;
     const R *x = (const R *)(const void *)t->data;
     const int64_t along = t->along / (int64_t)sizeof(R);
-    const bool follow = along == t->outputs * PARTS && !t->run && t->n * t->along <= NEXT_BYTES;
+    const bool follow = along == t->outputs * PARTS && !t->places && t->n * t->along <= NEXT_BYTES;
     const int64_t ahead = !prefetches_columns<R>() || lines ? 0
                           : follow                          ? t->n * along
                                                             : STEPS * 4 * STEP;
@@ -93,8 +93,7 @@ template <bool DIVIDES, class T> struct QuickSum {
     FewRows<R> rows;
     rows.rows = t->n;
     rows.stride = lines ? (int64_t)rows.LANES : along;
-    rows.run = t->run ? t->run : t->n;
-    rows.gap = t->apart / (int64_t)sizeof(R) - rows.run * along; /* of one run never used */
+    rows.places = t->places;
     rows.ahead = ahead;
     const int64_t begin = lines ? 0 : columns_before_line<T>(t);
     for (int64_t next = 0, stop; next < t->outputs; next = stop) {
@@ -173,7 +172,8 @@ template <bool DIVIDES, class T> struct QuickSum {
   /* Of two, if they are finite or one is NaN: an addition of IEEE rounds the exact sum once, and
    * has its zeros; half of it is exact, or what was below all rounding is rounded then. */
   static GPR_APART bool add(const gpr_tile *t, T *to) {
-    const R *x = (const R *)(const void *)t->data, *y = x + t->along / (int64_t)sizeof(R);
+    const R *x = (const R *)(const void *)(t->data + place_of(t, 0));
+    const R *y = (const R *)(const void *)(t->data + place_of(t, 1));
     R *result = (R *)(void *)to;
     int odd = 0;
     for (int64_t j = 0; j < t->outputs * PARTS; j++) {
@@ -195,7 +195,7 @@ template <bool DIVIDES, class T> struct QuickSum {
     if (t->counts && DIVIDES && (lines || (t->n > 1 && PARTS > 1))) return false;
     if (!lines && are_streams(t)) return false;
     if (t->n == 1 && !lines) {
-      const Part *x = (const Part *)(const void *)t->data;
+      const Part *x = (const Part *)(const void *)(t->data + place_of(t, 0));
       if (keep(x, t->outputs * PARTS, (Part *)(void *)to)) t->infinite->met = 1;
       for (int64_t o = 0; t->infinite->met && o < t->outputs; o++, x += PARTS)
         t->infinite->decided += is_infinite(wide(x[0])) | is_infinite(wide(x[PARTS - 1]));

@@ -75,19 +75,20 @@ template <class R> struct RealSteps {
       copy[j] = j < before ? -(R)0 : one;
     }
   }
-  /* Rows of some steps, which -0.0 fills up. */
+  /* Rows of some steps, which -0.0 fills up. What is `ahead` is so of the row so much `later`. */
   GPR_APART Piece<R> rows_of(const Lines &l, int64_t row, int64_t n, int64_t first, int64_t steps,
-                             int64_t ahead) {
+                             int64_t later, int64_t ahead) {
     const int64_t from = start_of(first);
     const char *const begin = l.x + from / parts * l.step, *x = begin + l.place(row);
+    const R *const at = (const R *)(const void *)x;
     int64_t reals = least(start_of(first + steps - 1) + STEP - from, width);
     int64_t pitch = greatest(reals, (int64_t)STEP), lines = n;
     if (skips(l) && (row + n) * STEP < l.reals) /* beyond the last element nothing is read */
-      return {(const R *)(const void *)x, 2 * STEP, n, ahead, parts};
+      return {at, 2 * STEP, n, ahead, parts};
     if (lies_ready(l) && !is_cut(l, row + n)) {
-      const int64_t stride = l.along / (int64_t)sizeof(R), run = n > l.run && l.run ? l.run : n;
-      const int64_t gap = l.apart / (int64_t)sizeof(R) - run * stride;
-      return {(const R *)(const void *)x, stride, n, ahead, 0, run, gap};
+      const int64_t stride = l.along / (int64_t)sizeof(R);
+      if (!l.places) return {at, stride, n, later * stride + ahead};
+      return {(const R *)(const void *)begin, 0, n, ahead, 0, l.places + row, later};
     }
     const Piece<R> all = {copy, pitch, n, 0};
     if (l.reals) {
@@ -95,11 +96,12 @@ template <class R> struct RealSteps {
       reals = least(pitch, l.reals - row * STEP);
       lines = 1;
       if (n == 1 && l.reals >= STEP && lies_ready(l)) {
-        keep_last((const R *)(const void *)x + reals - STEP, STEP - reals);
+        keep_last(at + reals - STEP, STEP - reals);
         return all;
       }
     }
-    for (R *to = copy; lines-- > 0; x = begin + l.place(++row), to += pitch) {
+    for (R *to = copy; lines-- > 0; row++, to += pitch) {
+      x = begin + l.place(row);
       for (int64_t j = reals; j < pitch; j++) to[j] = -(R)0;
       if (is_plain(l))
         memcpy(to, x, (size_t)reals * sizeof *to);
@@ -133,9 +135,9 @@ template <class R, class K> struct TwofoldColumns : StepSums<R, K>, RealSteps<R>
     additions = least(rows, (int64_t)Block::ROWS) + 2 * (rows / PIECE_ROWS) + 4;
   }
   /* How many rows at a time. */
-  int64_t few_of(const Lines &l, int64_t steps) const {
+  int64_t few_of(const Lines &l, int64_t rows, int64_t steps) const {
     if (steps == 1) return lies_ready(l) ? (int64_t)Block::ROWS : (int64_t)PIECE_ROWS;
-    return lies_ready(l) && !rows_meet(l, WOVEN_ROWS) ? (int64_t)WOVEN_ROWS : (int64_t)WAYS;
+    return lies_ready(l) && !rows_meet(l, rows) ? (int64_t)WOVEN_ROWS : (int64_t)WAYS;
   }
   /* Whether each column of a step has met a NaN in the rows before this one. */
   bool is_known(const Lines &l, int64_t row, int64_t s) const {
@@ -146,33 +148,26 @@ template <class R, class K> struct TwofoldColumns : StepSums<R, K>, RealSteps<R>
   /* All rows of some steps, of each until all of it is NaN, as of one row. Blocks, and what comes
    * at a time, are of about the same length, so that each asks for as much as follows: with `next`
    * for the rows behind these, else for what lies `ahead`, and at the end for what lies `beside`,
-   * in the next panel; 0: for nothing. Of short runs of rows there are whole ones in each, and
-   * what comes of long ones ends where they do. */
+   * in the next panel; 0: for nothing. */
   GPR_APART void add_rows(const Lines &l, int64_t rows, int64_t first, int64_t steps, int64_t ahead,
                           bool next = false, int64_t beside = 0) {
-    const int64_t few = few_of(l, steps), whole = l.run && l.run <= few ? l.run : 1;
-    const int64_t each = even_part(rows, Block::ROWS, whole);
-    const Lines of_reals = {l.x,   l.along / source.bytes, l.step, l.reals,
-                            l.run, l.apart / source.bytes};
+    const int64_t few = few_of(l, rows, steps), each = even_part(rows, Block::ROWS);
     for (int64_t k = 0; !rows && k < 2 * steps; k++) at[k].open();
     for (int64_t row = 0; row < rows; row += each) {
-      const int64_t n = least(rows - row, each), some = even_part(n, few, whole);
+      const int64_t n = least(rows - row, each), some = even_part(n, few);
       int64_t live = 0;
       for (int64_t s = 0; s < steps; s++)
         if (!is_known(l, row, s)) block[s].open(!row, l.reals), alive[live++] = (int)s;
       if (!live) break;
       for (int64_t i = 0, m; i < n; i += m) {
         m = least(some, n - i);
-        if (l.run > few) m = least(least(m, even_part(l.run, few)), l.run - (row + i) % l.run);
         if (m > 1 && ((lies_ready(l) && is_cut(l, row + i + m)) ||
                       (skips(l) && (row + i + m) * STEP >= l.reals)))
           m--; /* which is copied by itself */
-        const bool ends = row + i + some >= rows;
-        const int64_t at_row = of_reals.place(row + i);
-        Piece<R> piece = this->rows_of(l, row + i, m, first, steps,
-                                       ends && beside ? beside - at_row
-                                       : next         ? of_reals.place(row + i + m) - at_row
-                                                      : ahead);
+        const bool ends = row + i + some >= rows && beside;
+        const int64_t most = l.places ? rows - row - i - m : m; /* that there are */
+        const int64_t later = ends ? -(row + i) : next ? least(m, most) : 0;
+        Piece<R> piece = this->rows_of(l, row + i, m, first, steps, later, ends ? beside : ahead);
         const R *x = piece.x - start_of(first);
         for (int64_t k = 0; k < live; k += Block::TOGETHER) {
           const int64_t at = start_of(first + alive[k]);
@@ -191,20 +186,18 @@ template <class R, class K> struct TwofoldColumns : StepSums<R, K>, RealSteps<R>
       if (l.reals && has_nan()) break; /* which stays */
     }
   }
-  /* How long a part is, where n are cut into as few even ones as can be, of `most` at most and of
-   * whole runs. */
-  static int64_t even_part(int64_t n, int64_t most, int64_t run = 1) {
-    n /= run, most /= run;
+  /* How long a part is, where n are cut into as few even ones as can be, of `most` at most. */
+  static int64_t even_part(int64_t n, int64_t most) {
     const int64_t parts = (n + most - 1) / most;
-    return (parts ? (n + parts - 1) / parts : most) * run;
+    return parts ? (n + parts - 1) / parts : most;
   }
   /* Of some steps of a matrix of so many reals a row. */
   GPR_APART void run(const Lines &l, int64_t reals, int64_t rows, int64_t first, int64_t steps) {
     choose(reals, rows, rows);
-    const int64_t few = few_of(l, steps), stride = l.along / source.bytes;
+    const int64_t few = few_of(l, rows, steps), stride = l.along / source.bytes;
     const bool follows = stride == reals || rows > 2 * few; /* a next tile, or rows of this */
     const bool prefetches = prefetches_panels<R>();
-    const bool asks = prefetches && follows && !rows_meet(l, WOVEN_ROWS);
+    const bool asks = prefetches && follows && !rows_meet(l, rows);
     add_rows(l, rows, first, steps, 0, asks,
              prefetches && (first + steps) * STEP < reals ? steps * STEP : 0);
   }

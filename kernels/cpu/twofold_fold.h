@@ -206,12 +206,12 @@ template <class R, template <class> class Kind> struct TwofoldTiles {
             part_of(all + first / WIDTH * c.parts, c.parts, two), additions);
   }
   static GPR_APART void columns(const gpr_tile *t, Columns &c, const Store &store) {
-    const Lines lines = {t->data, t->along, t->across, 0, t->run, t->apart};
+    const Lines lines = {t->data, t->along, t->across, 0, t->places};
     const int64_t reals = t->outputs * c.parts, steps = (reals + STEP - 1) / STEP;
     K two[2];
     int64_t wide = reals;
     while (wide % STEP) wide += reals;
-    if (reals < STEP && c.is_straight(lines) && t->along == t->outputs * t->across && !t->run &&
+    if (reals < STEP && c.is_straight(lines) && t->along == t->outputs * t->across && !t->places &&
         t->n > 8 * (wide / reals))
       return ribbon(t, c, wide, store);
     for (int64_t first = 0; first < steps; first += Columns::STEPS) {
@@ -265,7 +265,7 @@ template <class R, template <class> class Kind> struct TwofoldTiles {
   }
   static GPR_APART void run(const gpr_tile *t, const Source<R> &source, const Store &store) {
     const auto size = [](int64_t x) { return x < 0 ? -x : x; };
-    const bool lines = t->outputs == 1 || size(t->along) <= size(t->across);
+    const bool lines = !t->places && (t->outputs == 1 || size(t->along) <= size(t->across));
     Columns c;
     c.tile = t;
     c.parts = source.parts;
@@ -334,8 +334,7 @@ template <class Q, class T>
 static GPR_APART void run_alone(const char *data, const gpr_tile *t, int64_t count,
                                 const void *with, void *to) {
   T x[GPR_SHORT];
-  const int64_t run = t->run ? t->run : t->n;
-  for (int64_t i = 0; i < t->n; i += run, data += t->apart) bring(t, data, t->along, run, x + i);
+  bring_output(t, data, 0, t->n, x);
   Q::alone(x, t->n, count, (const typename Q::With *)with, (typename Q::Result *)to);
 }
 /* Q::finish as Finish's; Q::alone(elements, their number, how many count, with, to);
