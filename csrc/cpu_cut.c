@@ -7,12 +7,11 @@
 
 /* Tiles that have to be made stay in the second cache. */
 enum { TILE_ELEMENTS = 16384, WHOLE_ELEMENTS = 32768 }; /* whole: of outputs that end there */
-/* Of columns under a mask many rows pay, as far as the second cache goes, since blocks of them move
- * up in a tile, and of what no cache holds wide ones: sums of (4096, 4096) doubles that count in
- * runs of 512 took 28 ms on an Intel Xeon by (128, 4096) elements in whole rows, and take 20 by
- * (256, 1024) in blocks; where half of the rows counts 14.3 and 13.1. */
+/* Of columns under a mask many rows pay, as far as the second cache goes, since what is copied of
+ * them moves up in a tile, and of what no cache holds a page of each: sums of (4096, 4096) doubles
+ * that count in runs of 512 took 10.7 ms on an Intel Xeon by two pages, and take 8.3. */
 enum { MASKED_BYTES = 1 << 20, MASKED_ELEMENTS = 256 << 10 };
-enum { MASKED_COLUMNS = 1024, MASKED_ROWS = 256 };
+enum { MASKED_ROWS = 256 };
 /* Rows of so many elements go one by one under a mask: those that count as a whole, or not at all,
  * are not copied. Sums of (4096, 4096) doubles, of which half of the rows counts, took 7.7 ms along
  * them on Zen 4, and take 4.8; of floats that all count 3.5 and 5.9. */
@@ -150,7 +149,7 @@ static int64_t outputs_for(const gpr_plan *p, const gpr_tiles *t, size_t state_b
       return least_of(states, greatest_of(TALL_OUTPUTS, wide));
     }
     most = greatest_of(most, direct     ? greatest_of(BLOCK_OUTPUTS, piece)
-                             : a->where ? t->far ? MASKED_COLUMNS : BLOCK_OUTPUTS
+                             : a->where ? t->far ? piece : BLOCK_OUTPUTS
                                         : BLOCK_OUTPUTS / 4);
     most = least_of(most, GPR_OUTPUTS_MOST);
     most = (least_of(share, most) + 63) / 64 * 64;
