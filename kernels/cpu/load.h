@@ -130,7 +130,9 @@ GPR_FN void mask_each(const char *x, const uint8_t *keep, int64_t n, W other, ch
   for (int64_t j = 0; j < n; j++) {
     W one;
     memcpy(&one, x + j * (int64_t)sizeof one, sizeof one);
-    one = keep[j] ? one : other;
+    W all = (W) - (W)(keep[j] != 0);
+    if constexpr (sizeof(W) > 8) asm("" : "+r"(all)); /* GCC would branch */
+    one = other ^ ((one ^ other) & all);
     memcpy(to + j * (int64_t)sizeof one, &one, sizeof one);
   }
 }
