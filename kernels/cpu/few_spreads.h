@@ -11,7 +11,8 @@ GPR_OPEN
  * that this does not tell; bits of those whose numbers are not all finite, or too large. */
 template <class R, bool ROOT, int VECTORS> struct FewSpreads;
 
-/* A bit for each column that has a NaN or an infinite element. */
+/* A bit for each column that has a NaN or an infinite element. Columns of both ends may be counted
+ * twice among those that are decided. */
 template <int VECTORS, class R>
 GPR_APART uint64_t columns_of_special(const Piece<R> &rows, gpr_infinities *infinite) {
   Words nan[VECTORS] = {}, huge[VECTORS] = {};
@@ -25,6 +26,7 @@ GPR_APART uint64_t columns_of_special(const Piece<R> &rows, gpr_infinities *infi
   });
   for (int v = 0; v < VECTORS; v++) {
     infinite->met |= mask_of(huge[v]) != 0;
+    infinite->decided += __builtin_popcountll(mask_of(huge[v] & ~nan[v]));
     lanes |= mask_of(nan[v] | huge[v]) << v * WIDTH;
   }
   return lanes;
