@@ -73,7 +73,7 @@ struct ColumnsCut : BriefCut {
   /* Their time over that of packets that fit, as it is weighed against late(): 1.0 to 1.03 on an
    * H200 for elements of four bytes and more, 1.02 to 1.25 for less. */
   static constexpr double ANYWHERE = 1.1;
-  /* brief: the waves_of_brief(). */
+  /* brief: as brief_waves() has it. */
   bool columns(double brief) {
     const Size width = a.dim[a.kept - 1].size, bytes = width * row.bytes;
     const Size batches = a.outputs / width;
