@@ -34,13 +34,35 @@ struct PanelsCut {
 
 template <class OP, class X> struct Panel {
   typedef typename OP::Bits Bits;
-  enum { LEAF = OP::LEAF, THREADS = OP::STAGED_THREADS };
+  enum { LEAF = OP::LEAF, THREADS = OP::STAGED_THREADS, LOADS = 8 };
   const PanelsCut &cut;
   int64_t row, k; /* the first row */
 
   GPR_DEVICE int64_t part_of(int r) const { return cut.part_of(row + r, k); }
   GPR_DEVICE static int pitch(int64_t share) { return (int)share + 16 / LEAF; }
 
+  /* Elements [low, high) of the row that begins at `from`, every `step`-th from `first` on: the
+   * row's first one would be leaf `place` of the stage. */
+  GPR_DEVICE static void copy_some(const PartOfRows<OP, X> &rows, int64_t from, int first, int step,
+                                   int low, int high, char *stage, int place) {
+    PlacesApart at(rows.dims_inside(), rows.x.a.boxed, first, step);
+    const uint32_t many = (uint32_t)(high - low);
+    const auto is_there = [=](int i) { return (uint32_t)(i - low) < many; };
+    if constexpr (LEAF >= 4) {
+#pragma unroll 4
+      for (int i = first; i < high; i += step, at.go())
+        if (is_there(i))
+          copy_one<Bits>(stage, (place + i) * LEAF, (const char *)from + at.place.at);
+    } else {
+      GPR_ROLLED(int i = first; i < high; i += LOADS * step) {
+        Bits loaded[LOADS];
+        GPR_UNROLLED(int u = 0; u < LOADS; u++, at.go())
+          if (is_there(i + u * step)) loaded[u] = __ldg((const Bits *)(from + at.place.at));
+        GPR_EACH(u, LOADS)
+          if (is_there(i + u * step)) *(Bits *)(stage + (place + i + u * step) * LEAF) = loaded[u];
+      }
+    }
+  }
   /* The k-th parts begin up to `share` apart in their rows. Threads of all rows go through places
    * k·share, k·share + 1, … at once, each through those that are its part's. */
   GPR_DEVICE void copy(const X &x, char *stage) const {
@@ -51,10 +73,10 @@ template <class OP, class X> struct Panel {
     if (part >= 0) {
       const int low = (int)(part * share - (row + r) * box), high = low + share;
       const int place = r * pitch(share) - low;
-      rows.copy_some(rows.begin_of(row + r), (int)k * share + y, step, low, high < box ? high : box,
-                     stage, place);
+      copy_some(rows, rows.begin_of(row + r), (int)k * share + y, step, low,
+                high < box ? high : box, stage, place);
       if (high > box)
-        rows.copy_some(rows.begin_of(row + r + 1), y, step, 0, high - box, stage, place + box);
+        copy_some(rows, rows.begin_of(row + r + 1), y, step, 0, high - box, stage, place + box);
     }
   }
 };

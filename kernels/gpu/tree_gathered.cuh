@@ -131,6 +131,7 @@ template <class OP, class X> struct PartOfRows {
 
   GPR_DEVICE int outer() const { return x.a.reduced - x.a.boxed; }
   GPR_DEVICE const gpr_axes_dim *outer_dims() const { return x.a.dim + x.a.kept; }
+  GPR_DEVICE const gpr_axes_dim *dims_inside() const { return outer_dims() + outer(); }
   GPR_DEVICE int64_t begin_of(int64_t row) const {
     return x.base[0] + offset_of<&gpr_axes_dim::stride>(outer_dims(), outer(), row);
   }
@@ -138,46 +139,26 @@ template <class OP, class X> struct PartOfRows {
   GPR_DEVICE int64_t far_begin_of(int64_t row) const {
     return x.base[0] + far_offset_of<&gpr_axes_dim::stride>(outer_dims(), outer(), row);
   }
-  /* Elements [low, high) of the row that begins at `from`, every `step`-th from `first` on: the
-   * row's first one would be leaf `place` of the stage. */
-  GPR_DEVICE void copy_some(int64_t from, int first, int step, int low, int high, char *stage,
-                            int place) const {
-    enum { LOADS = TREE_LOADS / 2 };
-    PlacesApart at(outer_dims() + outer(), x.a.boxed, first, step);
-    const uint32_t many = (uint32_t)(high - low);
-    const auto is_there = [=](int i) { return (uint32_t)(i - low) < many; };
-    if constexpr (LEAF >= 4) {
-#pragma unroll 4
-      for (int i = first; i < high; i += step, at.go())
-        if (is_there(i))
-          copy_one<Bits>(stage, (place + i) * LEAF, (const char *)from + at.place.at);
-    } else {
-      GPR_ROLLED(int i = first; i < high; i += LOADS * step) {
-        Bits loaded[LOADS];
-        GPR_UNROLLED(int u = 0; u < LOADS; u++, at.go())
-          if (is_there(i + u * step)) loaded[u] = __ldg((const Bits *)(from + at.place.at));
-        GPR_EACH(u, LOADS)
-          if (is_there(i + u * step)) *(Bits *)(stage + (place + i + u * step) * LEAF) = loaded[u];
-      }
-    }
+  GPR_DEVICE int64_t inside(int i) const {
+    return offset_of<&gpr_axes_dim::stride>(dims_inside(), x.a.boxed, i);
   }
-  /* The same of one dimension, whose places are not to be worked out, which was most of what there
-   * was to do: 64 instructions an element of (433254, 28) turned round. */
-  GPR_DEVICE void copy_row(int64_t from, int first, int step, int high, char *stage,
-                           int place) const {
-    const auto address = [&](int i) { return (const char *)from + i * x.step[0]; };
+  /* Elements i, i + along, … below stop of the row that begins at `from`, each so far in; the row's
+   * first one would be leaf `leaf` of the part. */
+  template <class Inside>
+  GPR_DEVICE void copy_row(char *stage, int64_t from, int leaf, int i, int stop, int along,
+                           const Inside &inside) const {
     if constexpr (LEAF < 4) {
-      GPR_ROLLED(int i = first; i < high; i += TREE_LOADS * step) {
+      GPR_ROLLED(; i < stop; i += TREE_LOADS * along) {
         Bits loaded[TREE_LOADS];
         GPR_EACH(u, TREE_LOADS)
-          if (i + u * step < high) loaded[u] = __ldg((const Bits *)address(i + u * step));
+          if (i + u * along < stop) loaded[u] = __ldg((const Bits *)(from + inside(i + u * along)));
         GPR_EACH(u, TREE_LOADS)
-          if (i + u * step < high) *(Bits *)(stage + (place + i + u * step) * LEAF) = loaded[u];
+          if (i + u * along < stop) *(Bits *)(stage + (leaf + i + u * along) * LEAF) = loaded[u];
       }
     } else {
 #pragma unroll 4
-      for (int i = first; i < high; i += step)
-        copy_one<Bits>(stage, (place + i) * LEAF, address(i));
+      for (; i < stop; i += along)
+        copy_one<Bits>(stage, (leaf + i) * LEAF, (const char *)from + inside(i));
     }
   }
   /* In lines of a.box, whose elements lie closest as they are numbered, by BYTES. */
@@ -223,10 +204,12 @@ template <class OP, class X> struct PartOfRows {
       const int begin = leaf < 0 ? (int)-leaf : 0,
                 stop = leaf + box < leaves ? (int)box : (int)(leaves - leaf);
       const int i = begin + (int)threadIdx.x / across;
+      /* Of one dimension no places are to be worked out, which was most of what there was to do: 64
+       * instructions an element of (433254, 28) turned round. */
       if (x.a.boxed == 1)
-        copy_row(from, i, along, stop, stage, (int)leaf);
+        copy_row(stage, from, (int)leaf, i, stop, along, [&](int i) { return i * x.step[0]; });
       else
-        copy_some(from, i, along, begin, stop, stage, (int)leaf);
+        copy_row(stage, from, (int)leaf, i, stop, along, [&](int i) { return inside(i); });
     }
   }
   GPR_DEVICE void copy(char *stage) const {
