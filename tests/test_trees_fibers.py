@@ -236,7 +236,7 @@ def test_long_rows_of_packets(dtype, library):
 
 def test_segments_and_elements_that_lie_otherwise(library):
     rng = generator("segments of products")
-    for shape, axis in (((3000,), 0), ((900, 20), 0), ((4, 2000), 1)):
+    for shape, axis in (((3000,), 0), ((900, 20), 0), ((4, 2000), 1), ((4, 900, 20), 1)):
         x = laid_out(rng, drawn(rng, "float32", shape))
         cuts = np.sort(rng.integers(0, shape[axis] + 1, 9))
         cuts[4] = cuts[5]

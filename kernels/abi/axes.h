@@ -56,7 +56,8 @@ typedef struct gpr_axes_args {
    * ones: elements from one row, or batch of columns, to the next. */
   int64_t length, runs;
   int64_t groups;  /* columns: rows that are taken as one; brief: outputs of a lane */
-  int packets;     /* columns: of rows, as gpr_column_packets; trees: what a block copies */
+  int packets;     /* columns: of rows, as gpr_column_packets; rows: of a short run, or 0; trees:
+                    * what a block copies */
   int64_t full;    /* such rows that are whole; rows: outputs of a warp each */
   int64_t single;  /* rows: behind those, outputs of a block each end here */
   int64_t drawn;   /* from this one on turns are drawn */
@@ -71,9 +72,9 @@ typedef struct gpr_axes_args {
                     * many warps are under way */
   int pitch;       /* packets from one staged row to the next, of a tree elements; of a tree
                     * in lines: bytes of a piece */
-  int64_t per;     /* outputs of one segment */
+  int64_t per;     /* outputs of one segment; staged trees: of a batch that lies together */
   uint64_t mix;    /* which part of the blocks takes pieces, in 2^-32 */
-  const char *low, *high; /* of segments: whole packets between them may be read */
+  const char *low, *high; /* segments, rows: whole packets between them may be read */
 
   /* Of a tile (kernels/gpu/tile.cuh): lanes, the box, its runs and the rounds of all of them. */
   int across, down, beyond;   /* across, of a tree that is gathered: so many rows at a time */

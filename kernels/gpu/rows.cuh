@@ -159,7 +159,7 @@ template <class T> struct ShortRuns {
   const char *from;           /* the run's first element */
   int left;                   /* runs, this one among them, or enough of them */
   int at;                     /* its packet */
-  int on, runs;               /* of a step: whole runs, and packets beyond */
+  int whole, rest;            /* of a step: runs, and packets beyond them */
   GPR_DEVICE ShortRuns(const gpr_axes_args &a, const char *base, int64_t p)
       : a(a), anywhere((const char *)(((uintptr_t)a.low + 15) & ~(uintptr_t)15)) {
     enum { ENOUGH = 1 << 20 };
@@ -167,26 +167,34 @@ template <class T> struct ShortRuns {
     at = (int)(p - run * a.packets);
     from = base + run * stride();
     left = (int)least(a.dim[a.kept].size - run, (int64_t)ENOUGH);
-    runs = small_quotient_of(GPR_WARP, a.packets);
-    on = GPR_WARP - runs * a.packets;
+    whole = small_quotient_of(GPR_WARP, a.packets);
+    rest = GPR_WARP - whole * a.packets;
   }
   GPR_DEVICE int64_t stride() const { return a.dim[a.kept].stride; }
   GPR_DEVICE Packets<T> run() const { return Packets<T>(from, a.length); }
   GPR_DEVICE void go() {
-    const bool ends = at + on >= a.packets;
-    at += on - (ends ? a.packets : 0);
-    left -= runs + ends;
-    from += (runs + ends) * stride();
+    const bool ends = at + rest >= a.packets;
+    at += rest - (ends ? a.packets : 0);
+    left -= whole + ends;
+    from += (whole + ends) * stride();
   }
-  /* What of the packet is the run's, [first, stop >> 8); nothing, if it may not be read whole. */
-  GPR_DEVICE int load(Packet<T> &v, bool &is_part) const {
+  /* Elements [first, stop) of the packet are the run's: none, if it may not be read whole. In one
+   * register, or those of several packets would spill. */
+  struct Ends {
+    uint32_t bits;
+    GPR_DEVICE int first() const { return (int)(bits & 0xff); }
+    GPR_DEVICE int stop() const { return (int)(bits >> 8 & 0xff); }
+    GPR_DEVICE uint32_t is_part() const { return bits >> 16; }
+  };
+  GPR_DEVICE Ends load(Packet<T> &v) const {
     const Packets<T> in = run();
     const char *const packet = (const char *)in.data + 16 * at;
     const int stop = least((int)in.stop - V * at, V);
-    const bool is_there = left > 0 && stop > 0, is_whole = packet >= a.low && packet + 16 <= a.high;
-    is_part = is_there && !is_whole;
-    v.words = load_once(is_there && is_whole ? packet : anywhere);
-    return (at ? 0 : (int)in.first) | (is_there && is_whole ? stop : 0) << 8;
+    const bool is_there = left > 0 && stop > 0,
+               is_read = is_there && packet >= a.low && packet + 16 <= a.high;
+    v.words = load_once(is_read ? packet : anywhere);
+    const int first = at ? 0 : (int)in.first;
+    return {(uint32_t)(first | (is_read ? stop : 0) << 8 | (is_there && !is_read) << 16)};
   }
 };
 /* A lane's packets from p on, as if -0.0 were around the elements of the runs. A bit for each that
@@ -195,15 +203,14 @@ template <int U, class T>
 GPR_DEVICE uint32_t load_short_runs(const gpr_axes_args &a, const char *base, int64_t p,
                                     Packet<T> (&v)[U]) {
   ShortRuns<T> run(a, base, p);
-  int ends[U];
+  typename ShortRuns<T>::Ends ends[U];
   uint32_t parts = 0;
   GPR_EACH(u, U) {
-    bool is_part;
-    ends[u] = run.load(v[u], is_part);
-    parts |= (uint32_t)is_part << u;
+    ends[u] = run.load(v[u]);
+    parts |= ends[u].is_part() << u;
     run.go();
   }
-  GPR_EACH(u, U) hide_ends<false>(v[u], ends[u] & 0xff, ends[u] >> 8);
+  GPR_EACH(u, U) hide_ends<false>(v[u], ends[u].first(), ends[u].stop());
   return parts;
 }
 /* Those packets, element by element. */

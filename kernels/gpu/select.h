@@ -71,8 +71,9 @@ struct AxesCut : TreesCut {
     const Size places = (Size)(uintptr_t)a.data | a.count * row.bytes | a.dim[0].stride;
     return a.reduced == 1 && a.kept == 1 && reduced_stride() == row.bytes && places % 16 == 0;
   }
-  bool are_long_packets() const {
-    return are_packets() && a.count * row.bytes >= row.packets_bytes;
+  bool are_long_packets() const { /* that rows() takes */
+    return are_packets() && a.count * row.bytes >= row.packets_bytes && !a.where &&
+           (!a.skip || row.rows_counted);
   }
   bool begin_with_packet() const { return (uintptr_t)a.data % 16 == 0; }
 

@@ -243,7 +243,8 @@ GPR_DEVICE void fold_gathered(const gpr_axes_args &a, StageRoom<OP> &room) {
     const X x(a, o);
     const int leaves = (int)(x.count - first < a.share ? x.count - first : a.share);
     const bool by_columns = a.packets == TREE_BY_COLUMNS;
-    S s(room, outs, leaves, outs, (int)a.where_step, by_columns ? (int)a.step : (int)OP::LEAF);
+    const int pitch = by_columns ? (int)a.where_step : leaves * (int)OP::LEAF;
+    S s(room, outs, leaves, outs, pitch, by_columns ? (int)a.step : (int)OP::LEAF);
     if (by_columns)
       s.bring(x.base[0] + first * a.step);
     else

@@ -83,12 +83,11 @@ template <class OP> struct Staged {
         apart(apart),
         pitch(pitch),
         step(step) {}
-  /* Neighbouring threads have neighbouring outputs. */
-  GPR_DEVICE bool is_down() const { return count % UNIT != 0 || pitch < step; }
+  GPR_DEVICE bool are_columns() const { return pitch < step; }
   /* Their leaves, from the packet on that the first one is in. */
   GPR_DEVICE void bring(int64_t base) {
     skew = (int)(base & 15);
-    stage.swizzle = count % UNIT == 0 || pitch < step ? (int)Stage::SWIZZLE : 0;
+    stage.swizzle = count % UNIT == 0 || are_columns() ? (int)Stage::SWIZZLE : 0;
     const int bytes = skew + (outs - 1) * pitch + (count - 1) * step + LEAF;
     const char *from = (const char *)(base - skew);
     const int packets = bytes & ~15; /* what is left may be all that is there of one */
@@ -106,7 +105,7 @@ template <class OP> struct Staged {
   template <class X> GPR_DEVICE void fold(const X &x) {
     copies_done();
     const int many = (count + UNIT - 1) / UNIT;
-    UnitOf of(outs, many, is_down(), THREADS);
+    UnitOf of(outs, many, count % UNIT != 0 || are_columns(), THREADS);
     GPR_ROLLED(int u = threadIdx.x; u < outs * many; u += THREADS, of.go()) {
       const int i = of.unit() * UNIT, o = of.output();
       Leaves leaves;

@@ -59,21 +59,22 @@ struct TreesCut : RowsCut {
   bool staged_trees() {
     const Size step = a.count > 1 ? reduced_stride() : row.bytes;
     const Size wide = (a.count - 1) * step + row.bytes;
-    a.per = a.kept ? a.dim[a.kept - 1].size : 1;
-    const Size bytes = a.per > 1 ? a.dim[a.kept - 1].stride : wide, between = bytes - wide;
+    const Size batch = a.kept ? a.dim[a.kept - 1].size : 1;
+    const Size bytes = batch > 1 ? a.dim[a.kept - 1].stride : wide, between = bytes - wide;
     const bool are_near = between >= 0 && between < SECTOR && bytes % row.bytes == 0;
     if (!is_plain() || a.reduced != 1 || a.count < 2 || !are_near) return false;
     if (step != row.bytes && step != 2 * row.bytes) return false;
     if (a.outputs < multiprocessors && bytes > 4096) return false;
-    if (a.per < a.outputs && a.per * bytes < TREE_STAGED_BATCH) return false;
+    if (batch < a.outputs && batch * bytes < TREE_STAGED_BATCH) return false;
     const Size pitch = bytes / row.bytes;
     const Size fit = tree_team(a.count, pitch, row.bytes, tree_unit(row.bytes), (Size)row.moved);
     if (fit < (bytes > 4096 ? TREE_STAGED_LEAST : 1)) return false;
     const Size slots = (Size)multiprocessors * TREE_STAGED_BLOCKS;
-    const Size fair = up(a.outputs, up(up(a.outputs, fit), slots) * slots), each = up(a.per, fair);
-    a.team = (int)up(a.per, each);
+    const Size fair = up(a.outputs, up(up(a.outputs, fit), slots) * slots), each = up(batch, fair);
+    a.per = batch;
+    a.team = (int)up(batch, each);
     a.pitch = (int)pitch, a.apart = (int)(step / row.bytes);
-    a.tiles = a.outputs / a.per * each;
+    a.tiles = a.outputs / batch * each;
     return take_tree(row.staged, TREE_STAGED_THREADS, a.tiles, 0);
   }
   /* Parts of so many leaves of each output, whose roots climb (climb.cuh). */

@@ -141,6 +141,8 @@ static bool are_parts_lost(const gpr::AxesRow &row, const gpr_axes_args &a,
 static bool are_trees_lost(const gpr::AxesRow &row, const gpr_axes_args &a,
                            const gpr_axes_launch &launch) {
   if (launch.kernel == row.gathered) return are_parts_lost(row, a, launch);
+  if (launch.kernel == row.staged && (a.per + a.team - 1) / a.team * (a.outputs / a.per) != a.tiles)
+    return true;
   if (launch.kernel == row.staged)
     return ((a.team - 1) * (int64_t)a.pitch + (a.count - 1) * a.apart + 1) * row.bytes >
            gpr::tree_stage(gpr::tree_unit(row.bytes) * row.bytes, (int)row.moved);
@@ -184,7 +186,8 @@ static int broken(const gpr::AxesRow &row, const gpr_axes_args &a, const gpr_axe
   if (launch.kernel == row.tile_rows &&
       a.run_rounds * (a.down / a.runners) * loads < packets_of_run(a))
     return 6;
-  if (are_rows && a.tiles * gpr::GPR_WARP * row.rows_loads < packets_of_run(a)) return 7;
+  const int64_t of_tiles = a.tiles * gpr::GPR_WARP * row.rows_loads;
+  if (are_rows && of_tiles < packets_of_run(a) * (a.packets ? a.dim[a.kept].size : 1)) return 7;
   if (are_rows && a.skip != (launch.kernel == row.rows_counted)) return 8;
   if (are_columns && a.skip != (launch.kernel == row.columns_counted)) return 10;
   const int64_t from = launch.blocks > 99 ? launch.blocks - 99 : 0;
