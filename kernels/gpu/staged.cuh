@@ -47,8 +47,7 @@ template <class F> struct StagedRow {
   /* How many of them did not count: NaN, of what skips it. */
   template <bool SKIP, class X> static GPR_DEVICE int fold_packets(X &few, const Share &in) {
     int gone = 0;
-#pragma unroll 1
-    for (int p = in.id; p < in.count / V; p += in.team) {
+    GPR_ROLLED(int p = in.id; p < in.count / V; p += in.team) {
       Packet<T> v[1];
       v->words = in.packet[p];
       if constexpr (TakesPackets<F>::value)
@@ -62,14 +61,13 @@ template <class F> struct StagedRow {
     const int team = in.team, step = team * in.element.apart;
     const T *from = in.element.first + in.id * in.element.apart;
     int gone = 0, i = in.id;
-#pragma unroll 1
-    for (; i + (TOGETHER - 1) * team < in.count; i += TOGETHER * team, from += TOGETHER * step) {
+    GPR_ROLLED(; i + (TOGETHER - 1) * team < in.count;
+               i += TOGETHER * team, from += TOGETHER * step) {
       T x[TOGETHER];
       GPR_EACH(u, TOGETHER) x[u] = from[u * step];
       GPR_EACH(u, TOGETHER) gone += !add<SKIP>(few, x[u], i + u * team);
     }
-#pragma unroll 1
-    for (; i < in.count; i += team, from += step) gone += !add<SKIP>(few, *from, i);
+    GPR_ROLLED(; i < in.count; i += team, from += step) gone += !add<SKIP>(few, *from, i);
     return gone;
   }
   template <bool SKIP, class X> static GPR_DEVICE bool add(X &few, T x, int index) {
@@ -111,8 +109,7 @@ template <class F> struct StagedRow {
     int gone = fold_all<SKIP>(few, in);
     bool writes = here && in.id == 0, none = false;
     if constexpr (SKIP) {
-#pragma unroll 1
-      for (int mask = in.team / 2; mask; mask /= 2) gone += shuffle_xor(gone, mask);
+      GPR_ROLLED(int mask = in.team / 2; mask; mask /= 2) gone += shuffle_xor(gone, mask);
       if (writes) tell_least(a, in.count - gone);
       none = here && gone == in.count;
       if (none && writes) fold_again<F>(&a, o); /* by itself: the warp's other rows are quick */
@@ -191,8 +188,7 @@ template <class F, bool SKIP> GPR_DEVICE void fold_staged(const gpr_axes_args &a
             in.width == 1 ? here : here / in.width, first + here == a.outputs);
     copies_done();
     /* By whole warps: lanes merge below. */
-#pragma unroll 1
-    for (int above = 0; above + of_warp < here; above += teams) {
+    GPR_ROLLED(int above = 0; above + of_warp < here; above += teams) {
       const int row = above + (threadIdx.x >> shift), mine = row < here ? row : here - 1;
       const StagedShare<T> share = {by_packets ? stage + mine * in.pitch : nullptr,
                                     in.elements(stage, mine, a.apart), (int)a.count, id, team};
