@@ -42,7 +42,8 @@ static gpr_status check_identity(const gpr_op_info *o, const gpr_view *view,
                                  const gpr_options *options) {
   const char *ufunc = *o->ufunc ? o->ufunc : gpr_ops[GPR_OP_MAX].ufunc;
   const char *help = o->flags & GPR_TAKES_INITIAL ? "; an initial value would give it one" : "";
-  if (!(o->flags & GPR_NONEMPTY) || options->initial || options->partials) return GPR_OK;
+  const int begins = options->initial && o->flags & GPR_TAKES_INITIAL;
+  if (!(o->flags & GPR_NONEMPTY) || begins || options->partials) return GPR_OK;
   if (options->where)
     return gpr_fail(GPR_BAD_VALUE,
                     "reduction operation '%s' does not have an identity, so to use a where mask "

@@ -81,13 +81,14 @@ static int may_be_brought(const gpr_plan *p, const gpr_tiles *t) {
   return p->row->side == GPR_LINES && along > BROUGHT_ROWS && across >= DIRECT_OUTPUTS;
 }
 
+/* Steps are whole elements: of complex numbers that are fields of records some are not. */
 static int is_aligned(const gpr_plan *p) {
   const gpr_axes *a = p->axes;
   const gpr_dtype_info *type = &gpr_dtypes[p->dtype];
   const int unit = type->kind == 'c' ? type->bytes / 2 : type->bytes;
   int even = (uintptr_t)p->data % (uintptr_t)unit == 0;
-  for (int d = 0; d < a->kept.n; d++) even = even && a->kept.strides[d] % unit == 0;
-  for (int d = 0; d < a->reduced.n; d++) even = even && a->reduced.strides[d] % unit == 0;
+  for (int d = 0; d < a->kept.n; d++) even = even && a->kept.strides[d] % type->bytes == 0;
+  for (int d = 0; d < a->reduced.n; d++) even = even && a->reduced.strides[d] % type->bytes == 0;
   return even;
 }
 

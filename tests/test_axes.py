@@ -286,6 +286,38 @@ def test_runs_of_rows_with_gaps(op, dtype):
                 assert_bits(got, want, f"{runs} runs of {run}, {columns} columns")
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64", "complex64", "complex128", "int32"])
+def test_windows_that_overlap(dtype):
+    """Rows of rows whose steps are few elements, and columns that lie apart."""
+    rng = generator("windows", dtype)
+    x = draw(rng, np.dtype(dtype), 20_000)
+    # In the first two a run of rows is as long as so many elements that lie side by side.
+    cases = [((8, 10, 40), (10, 3, 2)), ((2, 60, 40), (60, 3, 2))]
+    for _ in range(60):
+        shape = int(rng.integers(2, 12)), int(rng.integers(4, 70)), int(rng.integers(30, 90))
+        cases.append((shape, tuple(int(step) for step in rng.integers(1, (60, 6, 4)))))
+    for shape, elements in cases:
+        steps = tuple(step * x.itemsize for step in elements)
+        view = np.lib.stride_tricks.as_strided(x, shape, steps)
+        for op in ("sum", "max", "prod"):
+            got, want = (call(op, a, axis=(0, 1), device="cpu") for a in (view, view.copy()))
+            assert_bits(got, want, f"{op} {dtype} {shape} {steps}")
+
+
+@pytest.mark.parametrize("dtype", ["complex64", "complex128"])
+def test_complex_fields_of_records(dtype):
+    """Steps are multiples of a part, and not of an element."""
+    rng = generator("fields", dtype)
+    part = np.dtype(dtype).type(0).real.dtype
+    record = np.zeros((60, 9), [("z", dtype, (3,)), ("f", part)])
+    z = record["z"]
+    z[...] = draw(rng, np.dtype(dtype), z.size).reshape(z.shape)
+    for op in ("sum", "max", "argmax", "prod", "var", "any"):
+        for axis in range(3):
+            got, want = (call(op, a, axis=axis, device="cpu") for a in (z, z.copy()))
+            assert_bits(np.asarray(got), np.asarray(want), f"{op} {dtype} {axis}")
+
+
 @pytest.mark.parametrize("dtype", ["int8", "float16", "float32", "float64", "complex128"])
 @pytest.mark.parametrize("op", ["sum", "argmax", "count_nonzero"])
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")

@@ -203,7 +203,8 @@ template <bool DIVIDES, class T> struct QuickSum {
     }
     if constexpr (plain) {
       if (t->n == 2 && !lines && !t->counts && add(t, to)) return true;
-      if (lines ? t->along != (int64_t)sizeof(T) : t->outputs < STEP / PARTS) return false;
+      if (lines ? t->places || t->along != (int64_t)sizeof(T) : t->outputs < STEP / PARTS)
+        return false;
       few(t, to);
       return put_none(t, to);
     }
