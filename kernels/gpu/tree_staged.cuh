@@ -54,7 +54,8 @@ template <class OP> struct NodesThere {
 
 /* --- a block ---------------------------------------------------------------------------------- */
 
-/* Room for leaves and for nodes, of which a thread may read some more. */
+/* Room for leaves and for nodes, of which a thread may read some more; whole lines of it, within
+ * which packets change places. */
 template <class OP> struct StageRoom {
   enum { STAGE = tree_stage(OP::UNIT * OP::LEAF, (int)sizeof(typename OP::State)) };
   enum { STEP = OP::HAS_STEPS ? 2 : 1 };
