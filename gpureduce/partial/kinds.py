@@ -52,7 +52,7 @@ class Kind(NamedTuple):
         return self.text.partition(": ")[2]
 
 
-_ROWS = {
+ROWS = {
     (op, dtype): (named, words, additive, tuple(answers))
     for op, dtype, named, words, additive, answers in _core.partials_rows()
 }
@@ -62,7 +62,7 @@ def name_of(op: Any, function: str) -> str:
     """The function's name, of that name, an alias or a NumPy ufunc."""
     name = _NAMES.get(name_given(op) or "")
     if name is None:
-        known = ", ".join(sorted({op for op, _ in _ROWS} | {"prod", "nanprod"}))
+        known = ", ".join(sorted({op for op, _ in ROWS} | {"prod", "nanprod"}))
         raise ValueError(f"gpureduce.{function}: op {op!r} is not known; give one of {known}")
     return name
 
@@ -99,9 +99,9 @@ def kind_of(name: str, dtype: np.dtype[Any], function: str) -> Kind:
 
 def _kind_of(name: str, dtype: np.dtype[Any], function: str) -> Kind:
     plain = dtype.name.partition("[")[0]
-    row = _ROWS.get((name, plain))
+    row = ROWS.get((name, plain))
     if row is None:
-        if plain not in {of for _, of in _ROWS}:
+        if plain not in {of for _, of in ROWS}:
             raise TypeError(
                 f"gpureduce.{function}: {dtype!r} is not supported; gpureduce.dtypes() lists those "
                 "that are"

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpureduce import _core
-from gpureduce.partial.kinds import _ROWS, HEADER, Kind
+from gpureduce.partial.kinds import ROWS, HEADER, Kind
 
 _NONEMPTY = ("min", "max", "ptp", "minmax", "argmin", "argmax", "argminmax")
 _ARITHMETIC = ("sum", "mean", "var", "std", "ptp")
@@ -86,7 +86,7 @@ def met_in_words(kind: Kind, words: NDArray[np.int64]) -> Met:
         ends = np.ascontiguousarray(values).view(kind.dtype).reshape(len(words), 2, -1)[..., 0]
         return np.isinf(ends).any(-1, keepdims=True), np.isnan(ends).any(-1, keepdims=True)
     parts = 1 + (kind.dtype.kind == "c")
-    each = (_ROWS["sum", kind.dtype.name][1] - HEADER) // parts
+    each = (ROWS["sum", kind.dtype.name][1] - HEADER) // parts
     special = values[:, : parts * each].reshape(len(words), parts, each)
     infinite, none = special[..., :2] != 0, special[..., 2] != 0
     return infinite.any(-1), none

@@ -206,7 +206,7 @@ int __all_sync(uint32_t lanes, int mine) {
 }
 int __any_sync(uint32_t lanes, int mine) { return !__all_sync(lanes, !mine); }
 uint32_t __ballot_sync(uint32_t, int mine) {
-  uint32_t all = (uint32_t) !!mine << threadIdx.x % LANES;
+  uint32_t all = (uint32_t)!!mine << threadIdx.x % LANES;
   for (int mask = 1; mask < LANES; mask *= 2)
     all |= shuffled(all, (int)(threadIdx.x % LANES) ^ mask);
   return all;
@@ -239,8 +239,7 @@ float __uint_as_float(uint32_t x) { return same_bits<float>(x); }
 double __hiloint2double(int high, int low) {
   return same_bits<double>((uint64_t)(uint32_t)high << 32 | (uint32_t)low);
 }
-template <class Half, class Choose>
-static uint32_t by_halves(uint32_t a, uint32_t b, Choose choose) {
+template <class Half, class Choose> static uint32_t by_halves(uint32_t a, uint32_t b, Choose choose) {
   const Half low = choose((Half)a, (Half)b), high = choose((Half)(a >> 16), (Half)(b >> 16));
   return (uint32_t)(uint16_t)high << 16 | (uint16_t)low;
 }
