@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpureduce import _core
-from gpureduce.partial.kinds import ROWS, HEADER, Kind
+from gpureduce.partial.kinds import HEADER, ROWS, Kind
 
 _NONEMPTY = ("min", "max", "ptp", "minmax", "argmin", "argmax", "argminmax")
 _ARITHMETIC = ("sum", "mean", "var", "std", "ptp")
