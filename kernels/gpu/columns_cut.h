@@ -49,10 +49,8 @@ struct ColumnsCut : BriefCut {
   }
   /* About how long what would take it instead takes, in steps of a block of columns as a Split's
    * time: brief, if it suits (its brief_waves(), or 0), else tiles. Fitted to 5,300 random shapes
-   * that an H200 ran by each, with what each of the two ends sooner or later than columns do, but
-   * for places, which are as they were measured singly. Tiles read pieces of rows, mostly less than
-   * a line each where those have fewer bytes than LINES. */
-  enum { LINES = 512 };
+   * that an H200 ran by each, and to 700 of 6 to 1000 bytes a row, with what each of the two ends
+   * sooner or later than columns do, but for places, which are as they were measured singly. */
   double late(double brief) const {
     const Size step = (Size)AXES_THREADS * row.columns_loads * multiprocessors * row.columns_blocks;
     const double all = (double)a.outputs * row.bytes / 16 * (double)a.count / (double)step;
@@ -60,7 +58,7 @@ struct ColumnsCut : BriefCut {
     const double ends = row.joint ? 0 : row.is_ordered ? 0.3 : -1.5;
     if (brief > 0) return row.brief_pace * brief * all + ends;
     const double reading = row.tile_pace * all;
-    if (!row.is_ordered) return (wide < LINES ? 1.5 : 1) * reading + (row.joint ? 5.5 : 2);
+    if (!row.is_ordered) return reading + (row.joint ? 2.5 : 3);
     if (!a.packets && wide < NARROW) return 1.3 * reading + 3.5 * whole_steps();
     return reading + (4.5 - (a.packets ? 2 : 0)) * whole_steps();
   }

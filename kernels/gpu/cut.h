@@ -51,6 +51,7 @@ struct AxesRow : AxesPrograms, AxesBytes {
   double brief_pace, tile_pace;  /* of columns, beside their reading */
   int bytes;                     /* of an element */
   int tile_blocks, tile_loads;
+  int strip_rows; /* that strips take */
   int strip_bytes, packed_bytes, staged_packets, staged_blocks;
   int rows_blocks, rows_loads, columns_blocks, columns_loads;
   int columns_together; /* of a packet's, what blocks leave for each other as one */

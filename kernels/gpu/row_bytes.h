@@ -30,15 +30,19 @@ template <class T> struct AnyRowBytes {
 template <class F> struct RowBytes : AnyRowBytes<typename F::Element> {};
 /* Variances. Of 100 MB of rows on an H200, of floats of 80 and 1320 bytes brief took 43 and 38 µs
  * and rows_shared 52 and 79, of 20 KB 32, and rows 38; of doubles of 8 and 16 KB brief 40 and 51,
- * and tile_rows 56 and 46. Lanes of one row each that lie 128 or 256 bytes apart are in each
- * other's way: of 32 and 64 floats brief took 109 and 65 µs and rows_shared 43 and 50. */
+ * and tile_rows 56 and 46; of halves of 8, 16 and 30 KB brief 58, 65 and 63, tile_rows 51, 48 and
+ * 47, and rows 51, 45 and 47; of 24 MB of doubles of 16 and 30 KB tile_rows 22 and 24, and rows 19
+ * and 21. Lanes of one row each that lie 128 or 256 bytes apart are in each other's way: of 32 and
+ * 64 floats brief took 109 and 65 µs and rows_shared 43 and 50. */
 template <class T> struct RowBytes<PairMoments<T>> : AnyRowBytes<T> {
   static constexpr int size = sizeof(T);
   static constexpr bool is_pair = AnyRowBytes<T>::is_complex;
-  static constexpr int brief = size == 8 && !is_pair ? 12288 : 40960, alone = 48;
+  static constexpr bool is_double = size == 8 && !is_pair;
+  static constexpr int brief = is_double ? 12288 : size == 2 ? 6144 : 40960, alone = 48;
   static constexpr int staged = size == 2 ? 400 : 257, uneven = size == 2 ? 16 : 128;
   static constexpr int counted = staged;
-  static constexpr int rows = 8192, warp_rows = 32768, columns = 0;
+  static constexpr int rows = 8192, columns = 0;
+  static constexpr int warp_rows = is_double ? 16384 : size == 2 ? 8192 : 32768;
   static constexpr int staged_most = sizeof(T) == 16 ? 512 : 2048;
   static constexpr int tile_rows = sizeof(T) == 16 ? 8192 : sizeof(T) == 8 ? 4096 : 1024;
 };
@@ -84,6 +88,13 @@ template <class T, bool GREATEST> struct RowBytes<Position<T, GREATEST>> : AnyRo
   static constexpr int rows = 2048, warp_rows = rows, columns = 12 << 20;
 };
 
+/* Rows of columns that strips take. Of 100 MB in 50 and 64 rows maxima of halves took 48 µs on an
+ * H200 so, and 37 and 35 as brief ones. */
+template <class F> struct StripRows { static constexpr int value = FEW_MOST; };
+template <class T> struct StripRows<Extremes<T>> {
+  static constexpr int value = sizeof(T) == 2 ? 32 : FEW_MOST;
+};
+
 /* How many times longer brief takes of columns than to read them, a thread each and all of them at
  * work, fitted to what an H200 took, but for complex sums, which take 0.87 times that. */
 template <class F> struct BriefPace {
@@ -98,14 +109,17 @@ template <class T> struct BriefPace<PairSum<T>> { static constexpr double value 
 template <> struct BriefPace<PairSum<float16>> { static constexpr double value = 1.45; };
 template <class T> struct BriefPace<PairSum<complex<T>>> { static constexpr double value = 1.3; };
 
-/* And tiles (columns_cut.h). */
+/* And tiles (columns_cut.h). Extremes of complex numbers take columns 1.5 to 2.6 times as long as
+ * their reading. */
 template <class F> struct TilePace {
-  static constexpr double value = 1 + 1.25 / sizeof(typename F::Element);
+  static constexpr double value = sizeof(typename F::Element) == 1 ? 3 : 1.75;
 };
+template <class T> struct TilePace<Extremes<complex<T>>> { static constexpr double value = 0.9; };
 template <class T, bool GREATEST> struct TilePace<Position<T, GREATEST>> {
   static constexpr double value = sizeof(T) < 4 ? 2.2 : 1.75;
 };
-template <class T> struct TilePace<PairSum<T>> { static constexpr double value = 1.55; };
-template <> struct TilePace<PairSum<float16>> { static constexpr double value = 1.9; };
+template <class T> struct TilePace<PairSum<T>> {
+  static constexpr double value = sizeof(T) == 8 ? 1.4 : 2;
+};
 
 GPR_CLOSE

@@ -181,6 +181,7 @@ template <class F> struct AxesKernels {
     row.brief_spreads = LooksFirst<F>::value;
     row.tile_blocks = TileShape<F>::blocks;
     row.tile_loads = TileShape<F>::loads;
+    row.strip_rows = StripRows<F>::value;
     row.strip_bytes = StripShape<typename F::Element>::bytes;
     row.packed_bytes = PackedShape<F>::bytes;
     row.staged_packets = StagedShape<F>::packets;
