@@ -278,10 +278,9 @@ template <class F, class LOAD = typename F::Element>
 __global__ void __launch_bounds__(AXES_THREADS, BriefShape<F>::blocks)
     brief(const __grid_constant__ gpr_axes_args a) {
   typedef typename F::Element T;
-  if constexpr (BriefLanes<F>::loads > 0 && Same<LOAD, T>::value && can_be_pairs<F>())
+  if constexpr (Same<LOAD, T>::value && can_be_pairs<F>())
     if (a.team && a.groups == 2) return fold_by_lanes<F, T, 2>(a);
-  if constexpr (BriefLanes<F>::loads > 0)
-    if (a.team) return fold_by_lanes<F, LOAD, 1>(a);
+  if (a.team) return fold_by_lanes<F, LOAD, 1>(a);
   if (a.count == 1 && Ones<F>::suit(a)) return fold_ones<F, LOAD>(a);
   if (a.count <= 4) return fold_alone<4, F, LOAD>(a);
   if (a.count <= 8) return fold_alone<8, F, LOAD>(a);

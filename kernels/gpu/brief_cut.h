@@ -92,10 +92,10 @@ struct BriefCut : TileCut {
     set_box();
     if (a.boxed > 1 || runs_of_box() != 1 || (row.is_ordered && a.dim[inner()].place < 0))
       return false;
-    if (row.brief_loads && a.count > row.brief_alone) set_brief_lanes(slots);
+    if (a.count > row.brief_alone) set_brief_lanes(slots);
     const Size most = row.brief_spreads ? row.brief_alone : (int)FEW_SHORT;
     const bool alone = a.across * a.down == 1 && a.count <= most;
-    if (!alone && (!row.brief_loads || !are_told())) return false;
+    if (!alone && !are_told()) return false;
     if (a.count > FEW_SHORT && !is_enough(slots) && !wanted) return false;
     a.team = alone ? 0 : a.across * a.down;
     if (!a.team) a.groups = 1;

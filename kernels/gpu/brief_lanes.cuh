@@ -6,10 +6,9 @@
 
 GPR_OPEN
 
-/* loads of a lane are under way together; 0: no lanes share an output. finish() is called by whole
- * warps, of which lanes `mine` write; false: the outputs have to be folded again, which is never so
- * if the lanes are sure. */
-template <class F, bool = LooksFirst<F>::value> struct BriefLanes {
+/* loads of a lane are under way together. finish() is called by whole warps, of which lanes `mine`
+ * write; false: the outputs have to be folded again, which is never so if the lanes are sure. */
+template <class F> struct BriefLanes {
   typedef typename F::Element T;
   typedef NothingShared Shared; /* by all outputs */
   static constexpr int loads = sizeof(T) <= 4 ? 16 : 64 / sizeof(T);
@@ -35,7 +34,6 @@ template <class F, bool = LooksFirst<F>::value> struct BriefLanes {
     return true;
   }
 };
-template <class F> struct BriefLanes<F, true> { static constexpr int loads = 0; };
 /* What looks again where that could not tell; whether there is such. */
 template <class F> struct TiedLanes;
 template <class F> struct HasTies { static constexpr bool value = false; };
@@ -49,7 +47,7 @@ GPR_DEVICE void add_rest(NoRest rest, double) { *rest.lost = true; }
 /* Of complex numbers twice as many loads: (444, 37935) complex floats took 62 µs on an H200 by
  * eight, and take 47, (138, 73791) complex doubles 70 and 56; of floats, doubles and halves 0.84 to
  * 1.46 times the time, mostly more. */
-template <class T> struct BriefLanes<PairSum<T>, false> {
+template <class T> struct BriefLanes<PairSum<T>> {
   typedef PairSum<T> F;
   typedef typename F::Real R;
   typedef typename RealOf<T>::type Stored;

@@ -42,7 +42,7 @@ struct AxesRow : AxesPrograms, AxesBytes {
   int is_tree, is_ordered;
   int brief_ones;                /* outputs of one element are brief */
   int staged_skips;              /* NaN; rows there need no state in memory */
-  int brief_loads, brief_blocks; /* loads: of lanes that share an output; 0: none do */
+  int brief_loads, brief_blocks; /* loads: of lanes that share an output */
   int brief_each;                /* elements that a lane folds in a short time */
   int brief_pairs;               /* a lane may have two outputs */
   int brief_alone;               /* up to so many elements are not split among lanes */

@@ -341,7 +341,7 @@ template <class T, class ALL> struct LanesByDifferences {
   }
 };
 template <class T>
-struct BriefLanes<PairMoments<T>, true> : LanesByDifferences<T, DifferencesOf<T>> {
+struct BriefLanes<PairMoments<T>> : LanesByDifferences<T, DifferencesOf<T>> {
   using LanesByDifferences<T, DifferencesOf<T>>::LanesByDifferences;
 };
 template <class T>
