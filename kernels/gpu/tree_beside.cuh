@@ -47,21 +47,9 @@ template <class OP, class X> struct Panel {
                                    int low, int high, char *stage, int place) {
     PlacesApart at(rows.dims_inside(), rows.x.a.boxed, first, step);
     const uint32_t many = (uint32_t)(high - low);
-    const auto is_there = [=](int i) { return (uint32_t)(i - low) < many; };
-    if constexpr (LEAF >= 4) {
-#pragma unroll 4
-      for (int i = first; i < high; i += step, at.go())
-        if (is_there(i))
-          copy_one<Bits>(stage, (place + i) * LEAF, (const char *)from + at.place.at);
-    } else {
-      GPR_ROLLED(int i = first; i < high; i += LOADS * step) {
-        Bits loaded[LOADS];
-        GPR_UNROLLED(int u = 0; u < LOADS; u++, at.go())
-          if (is_there(i + u * step)) loaded[u] = __ldg((const Bits *)(from + at.place.at));
-        GPR_EACH(u, LOADS)
-          if (is_there(i + u * step)) *(Bits *)(stage + (place + i + u * step) * LEAF) = loaded[u];
-      }
-    }
+    copy_pieces<Bits, LOADS>(
+        stage, place, first, high, step, [=](int i) { return (uint32_t)(i - low) < many; },
+        [&](int) { return from + at.place.at; }, [&] { at.go(); });
   }
   /* The k-th parts begin up to `share` apart in their rows. Threads of all rows go through places
    * k·share, k·share + 1, … at once, each through those that are its part's. */

@@ -70,15 +70,13 @@ template <int THREADS, class Part> struct AlongLines {
     place += ends ? digit.carry : 0;
     return ends;
   }
-  GPR_DEVICE int64_t next() {
-    const int64_t here = place;
+  GPR_DEVICE void go() {
     place += on;
     bool carried = go(digit[0], false);
     line += lines + carried;
     GPR_UNROLLED(int d = 1; d < DIGITS; d++) carried = go(digit[d], carried);
     if (!is_near && (carried || far))
       place = part.far_begin_of(line) + (digit[0].size - digit[0].left) * step;
-    return here;
   }
 };
 
@@ -122,6 +120,28 @@ struct PlacesApart {
   }
 };
 
+/* Pieces i, i + step, … below stop to the stage, where piece 0 would be the place-th, as far as
+ * they are there: from(i) is where one lies, and go() leads to the next one. Small ones go through
+ * registers, LOADS at a time. */
+template <class Piece, int LOADS, class There, class From, class Go>
+GPR_DEVICE void copy_pieces(char *stage, int place, int i, int stop, int step, There is_there,
+                            From from, Go go) {
+  enum { BYTES = (int)sizeof(Piece) };
+  if constexpr (BYTES < 4) {
+    GPR_ROLLED(; i < stop; i += LOADS * step) {
+      Piece loaded[LOADS];
+      GPR_UNROLLED(int u = 0; u < LOADS; u++, go())
+        if (is_there(i + u * step)) loaded[u] = __ldg((const Piece *)from(i + u * step));
+      GPR_EACH(u, LOADS)
+        if (is_there(i + u * step)) *(Piece *)(stage + (place + i + u * step) * BYTES) = loaded[u];
+    }
+  } else {
+#pragma unroll 4
+    for (; i < stop; i += step, go())
+      if (is_there(i)) copy_one<Piece>(stage, (place + i) * BYTES, (const char *)from(i));
+  }
+}
+
 template <class OP, class X> struct PartOfRows {
   typedef typename OP::Bits Bits;
   enum { LEAF = OP::LEAF };
@@ -147,19 +167,9 @@ template <class OP, class X> struct PartOfRows {
   template <class Inside>
   GPR_DEVICE void copy_row(char *stage, int64_t from, int leaf, int i, int stop, int along,
                            const Inside &inside) const {
-    if constexpr (LEAF < 4) {
-      GPR_ROLLED(; i < stop; i += TREE_LOADS * along) {
-        Bits loaded[TREE_LOADS];
-        GPR_EACH(u, TREE_LOADS)
-          if (i + u * along < stop) loaded[u] = __ldg((const Bits *)(from + inside(i + u * along)));
-        GPR_EACH(u, TREE_LOADS)
-          if (i + u * along < stop) *(Bits *)(stage + (leaf + i + u * along) * LEAF) = loaded[u];
-      }
-    } else {
-#pragma unroll 4
-      for (; i < stop; i += along)
-        copy_one<Bits>(stage, (leaf + i) * LEAF, (const char *)from + inside(i));
-    }
+    copy_pieces<Bits, TREE_LOADS>(
+        stage, leaf, i, stop, along, [=](int i) { return i < stop; },
+        [&](int i) { return from + inside(i); }, [] {});
   }
   /* In lines of a.box, whose elements lie closest as they are numbered, by BYTES. */
   template <int BYTES> GPR_DEVICE void copy_lines(char *stage) const {
@@ -168,21 +178,9 @@ template <class OP, class X> struct PartOfRows {
     const int pieces = leaves / EACH, length = (int)x.a.box / EACH;
     AlongLines<THREADS, PartOfRows> at(*this, first / EACH + threadIdx.x, length,
                                        EACH > 1 ? (int64_t)BYTES : x.step[0]);
-    if constexpr (BYTES < 4) {
-      GPR_ROLLED(int i = threadIdx.x; i < pieces; i += TREE_LOADS * THREADS) {
-        Piece loaded[TREE_LOADS];
-        GPR_EACH(u, TREE_LOADS) {
-          const int64_t from = at.next();
-          if (i + u * THREADS < pieces) loaded[u] = __ldg((const Piece *)from);
-        }
-        GPR_EACH(u, TREE_LOADS)
-          if (i + u * THREADS < pieces) *(Piece *)(stage + (i + u * THREADS) * BYTES) = loaded[u];
-      }
-    } else {
-#pragma unroll 4
-      for (int i = threadIdx.x; i < pieces; i += THREADS)
-        copy_one<Piece>(stage, i * BYTES, (const char *)at.next());
-    }
+    copy_pieces<Piece, TREE_LOADS>(
+        stage, 0, threadIdx.x, pieces, THREADS, [=](int i) { return i < pieces; },
+        [&](int) { return at.place; }, [&] { at.go(); });
   }
   GPR_DEVICE void copy_lines(char *stage) const {
     const int bytes = x.a.pitch;
