@@ -7,23 +7,48 @@
 
 GPR_OPEN
 
-/* The kernels of one fold, of which each may be NULL. */
+/* X(name, kernel, is_there): a program, or NULL where a fold F has none. */
+#define GPR_AXES_PROGRAMS(X)                                                                  \
+  X(strips, "strips<F>", has_strips) /* columns of up to ROWS_OF_STRIPS rows, and of more: */ \
+  X(shallow, "shallow<F>", has_strips)                                                        \
+  X(skipping, "shallow<F, true>", (few && CanOnlySkip<F>::value)) /* only_skips() NaN */      \
+  X(counted, "counted<F>", few)                                                               \
+  X(packed, "packed<F>", wide)                                                                \
+  X(staged, "staged<F>", Variants<F>::brief)                                                  \
+  X(rows, "rows<F>", true)                                                                    \
+  X(rows_counted, "rows<Counted<F>>", RowLane<F>::neutral) /* that skip NaN, too: */          \
+  X(columns, "columns<F>", Variants<F>::columns)                                              \
+  X(columns_counted, "columns<F, true>", Joint<F>::value)                                     \
+  X(segments, "segments<F>", few)                                                             \
+  X(tile, "tile<F, TileRun<F, F::Element>>", true)                                            \
+  X(any, "tile<F, TileRun<F, AnyDtype>>", true) /* of any dtype, order and address */         \
+  X(tile_rows, "tile<F, RowRun<F, F::Element>>", true)                                        \
+  X(brief, "brief<F>", Variants<F>::brief)
+/* X(name, kernel): the same of a dtype's elements, which are converted. */
+#define GPR_CONVERTING_PROGRAMS(X)                           \
+  X(convert, "tile<F::Fold, TileRun<F::Fold, F::Load>>")     \
+  X(convert_rows, "tile<F::Fold, RowRun<F::Fold, F::Load>>") \
+  X(convert_brief, "brief<F::Fold, F::Load>")
+/* Trees': by threads, by warps, and what is special. */
+#define GPR_TREE_PROGRAMS(X)                                                      \
+  X(tile, "trees_by_threads<TreeOperator<F>, TreeElements<F>>", true)             \
+  X(any, "trees_by_threads<TreeOperator<F>, TreeElements<F, AnyDtype>>", true)    \
+  X(columns, "trees_by_threads<TreeByRows<F>, TreeElements<F>>", sizeof(T) == 2)  \
+  X(tile_rows, "trees_by_warps<TreeOperator<F>, TreeElements<F>>", true)          \
+  X(any_rows, "trees_by_warps<TreeOperator<F>, TreeElements<F, AnyDtype>>", true) \
+  X(rows, "trees_by_chunks<F>", true)                                             \
+  X(staged, "trees_staged<F>", true)                                              \
+  X(gathered, "trees_gathered<F>", true) /* what does not lie in their order */   \
+  X(shallow, "trees_of_few<F>", true)
+
 struct AxesPrograms {
-  gpr_program *strips,
-      *shallow; /* columns of up to three rows (of one without an initial value), and of more */
-  gpr_program *skipping; /* sums that only_skips() NaN, which are not counted */
-  gpr_program *counted, *packed, *staged, *rows;
-  gpr_program *gathered;     /* trees of what does not lie in their order */
-  gpr_program *rows_counted; /* that skip NaN */
-  gpr_program *columns;
-  gpr_program *columns_counted; /* NaN is left out */
-  gpr_program *segments;
-  /* Of elements as they lie; of any dtype, order and address; trees' by warps. */
-  gpr_program *tile, *any, *any_rows;
-  gpr_program *tile_rows, *brief; /* by packets, and of few elements */
-  /* The same three of a dtype, where there is one. */
-  gpr_program *convert[GPR_DTYPE_COUNT], *convert_rows[GPR_DTYPE_COUNT],
-      *convert_brief[GPR_DTYPE_COUNT];
+#define GPR_X(name, kernel, is_there) gpr_program *name;
+  GPR_AXES_PROGRAMS(GPR_X)
+#undef GPR_X
+  gpr_program *any_rows, *gathered; /* of trees alone */
+#define GPR_X(name, kernel) gpr_program *name[GPR_DTYPE_COUNT];
+  GPR_CONVERTING_PROGRAMS(GPR_X)
+#undef GPR_X
 };
 /* Bytes, by row_bytes.h's RowBytes. Of rows: the longest that are brief before anything else, and
  * the shortest of those that are so before they are staged, all or where NaN is skipped; the

@@ -22,33 +22,15 @@ GPR_FLAT_KIND(FlatFree, "flat_free<F>");
 GPR_FLAT_KIND(FlatExact, "flat_exact<F::Element>");
 GPR_FLAT_KIND(SmallExact, "small_exact<F::Element>");
 GPR_FLAT_KIND(FlatTree, "flat_tree<F>");
-GPR_AXES_KIND(Shallow, "shallow<F>");
-GPR_AXES_KIND(Strips, "strips<F>");
-GPR_AXES_KIND(Skipping, "shallow<F, true>");
-GPR_AXES_KIND(Counted, "counted<F>");
-GPR_AXES_KIND(Packed, "packed<F>");
-GPR_AXES_KIND(Staged, "staged<F>");
-GPR_AXES_KIND(Rows, "rows<F>");
-GPR_AXES_KIND(RowsCounted, "rows<Counted<F>>");
-GPR_AXES_KIND(Columns, "columns<F>");
-GPR_AXES_KIND(ColumnsCounted, "columns<F, true>");
-GPR_AXES_KIND(Segments, "segments<F>");
-GPR_AXES_KIND(Tile, "tile<F, TileRun<F, F::Element>>");
-GPR_AXES_KIND(TileAny, "tile<F, TileRun<F, AnyDtype>>");
-GPR_AXES_KIND(TileRows, "tile<F, RowRun<F, F::Element>>");
-GPR_AXES_KIND(Brief, "brief<F>");
-GPR_AXES_KIND(Trees, "trees_by_threads<TreeOperator<F>, TreeElements<F>>");
-GPR_AXES_KIND(TreesByRows, "trees_by_threads<TreeByRows<F>, TreeElements<F>>");
-GPR_AXES_KIND(TreesAny, "trees_by_threads<TreeOperator<F>, TreeElements<F, AnyDtype>>");
-GPR_AXES_KIND(TreeRows, "trees_by_warps<TreeOperator<F>, TreeElements<F>>");
-GPR_AXES_KIND(TreesStaged, "trees_staged<F>");
-GPR_AXES_KIND(TreesGathered, "trees_gathered<F>");
-GPR_AXES_KIND(TreesByChunks, "trees_by_chunks<F>");
-GPR_AXES_KIND(TreesOfFew, "trees_of_few<F>");
-GPR_AXES_KIND(TreeRowsAny, "trees_by_warps<TreeOperator<F>, TreeElements<F, AnyDtype>>");
-GPR_AXES_KIND(TileConverted, "tile<F::Fold, TileRun<F::Fold, F::Load>>");
-GPR_AXES_KIND(TileRowsConverted, "tile<F::Fold, RowRun<F::Fold, F::Load>>");
-GPR_AXES_KIND(BriefConverted, "brief<F::Fold, F::Load>");
+#define GPR_X(name, kernel, is_there) GPR_AXES_KIND(name, kernel);
+GPR_AXES_PROGRAMS(GPR_X)
+namespace trees {
+GPR_TREE_PROGRAMS(GPR_X)
+}
+#undef GPR_X
+#define GPR_X(name, kernel) GPR_AXES_KIND(name, kernel);
+GPR_CONVERTING_PROGRAMS(GPR_X)
+#undef GPR_X
 #undef GPR_FLAT_KIND
 #undef GPR_AXES_KIND
 }  // namespace code
@@ -130,8 +112,11 @@ template <> struct Converts<PairSum<double>, bfloat16> { static constexpr bool v
 template <> struct Converts<PairSum<double>, float> { static constexpr bool value = true; };
 template <> struct Converts<PairSum<double>, int32_t> { static constexpr bool value = true; };
 template <> struct Converts<PairSum<double>, boolean> { static constexpr bool value = true; };
-template <class F, class KERNEL, class FROM> constexpr gpr_program *convert_program() {
-  return program_if<Converted<F, FROM>, KERNEL, Converts<F, FROM>::value>();
+template <class F, class FROM> constexpr void convert_programs(AxesRow &row, int from) {
+#define GPR_X(name, kernel) \
+  row.name[from] = program_if<Converted<F, FROM>, code::name, Converts<F, FROM>::value>();
+  GPR_CONVERTING_PROGRAMS(GPR_X)
+#undef GPR_X
 }
 
 template <class F> struct AxesKernels {
@@ -139,31 +124,16 @@ template <class F> struct AxesKernels {
     /* Of a packet of smaller elements they would be thousands of instructions. */
     constexpr bool few = !LooksFirst<F>::value && Variants<F>::brief;
     constexpr bool wide = sizeof(typename F::Element) >= 4 && few;
+    constexpr bool has_strips = few || Begins<typename OfColumns<F>::few>::value;
     typedef RowBytes<F> B;
     AxesRow row = {};
     static_cast<AxesBytes &>(row) = {
         B::brief, B::staged,  B::counted, B::staged_most, B::rows,   B::warp_rows, B::tile_rows,
         B::run,   B::columns, B::alone,   B::uneven,      B::narrow, B::packets};
-    constexpr bool columns = few || Begins<typename OfColumns<F>::few>::value;
-    row.strips = program_if<F, code::Strips, columns>();
-    row.shallow = program_if<F, code::Shallow, columns>();
-    row.skipping = program_if<F, code::Skipping, (few && CanOnlySkip<F>::value)>();
-    row.counted = program_if<F, code::Counted, few>();
-    row.packed = program_if<F, code::Packed, wide>();
-    row.staged = program_if<F, code::Staged, Variants<F>::brief>();
-    row.rows = &Program<F, code::Rows>::it;
-    row.rows_counted = program_if<F, code::RowsCounted, RowLane<F>::neutral>();
-    row.columns = program_if<F, code::Columns, Variants<F>::columns>();
-    row.columns_counted = program_if<F, code::ColumnsCounted, Joint<F>::value>();
-    row.segments = program_if<F, code::Segments, few>();
-    row.tile = &Program<F, code::Tile>::it;
-    row.any = &Program<F, code::TileAny>::it;
-    row.tile_rows = &Program<F, code::TileRows>::it;
-    row.brief = program_if<F, code::Brief, Variants<F>::brief>();
-#define GPR_X(id, name, kind, bytes, type)                                          \
-  row.convert[GPR_##id] = convert_program<F, code::TileConverted, type>();          \
-  row.convert_rows[GPR_##id] = convert_program<F, code::TileRowsConverted, type>(); \
-  row.convert_brief[GPR_##id] = convert_program<F, code::BriefConverted, type>();
+#define GPR_X(name, kernel, is_there) row.name = program_if<F, code::name, (is_there)>();
+    GPR_AXES_PROGRAMS(GPR_X)
+#undef GPR_X
+#define GPR_X(id, name, kind, bytes, type) convert_programs<F, type>(row, GPR_##id);
     GPR_DTYPES(GPR_X)
 #undef GPR_X
     row.bytes = (int)sizeof(typename F::Element);
@@ -206,15 +176,9 @@ template <class T, template <class> class Op> struct AxesKernels<TreeFold<T, Op>
   typedef TreeFold<T, Op> F;
   static constexpr AxesRow row() {
     AxesRow row = {};
-    row.tile = &Program<F, code::Trees>::it;
-    row.any = &Program<F, code::TreesAny>::it;
-    if constexpr (sizeof(T) == 2) row.columns = &Program<F, code::TreesByRows>::it;
-    row.tile_rows = &Program<F, code::TreeRows>::it;
-    row.any_rows = &Program<F, code::TreeRowsAny>::it;
-    row.rows = &Program<F, code::TreesByChunks>::it;
-    row.staged = &Program<F, code::TreesStaged>::it;
-    row.gathered = &Program<F, code::TreesGathered>::it;
-    row.shallow = &Program<F, code::TreesOfFew>::it;
+#define GPR_X(name, kernel, is_there) row.name = program_if<F, code::trees::name, (is_there)>();
+    GPR_TREE_PROGRAMS(GPR_X)
+#undef GPR_X
     row.is_tree = 1;
     row.bytes = (int)sizeof(T);
     row.state = sizeof(Branch<typename F::Wide>);
