@@ -17,13 +17,6 @@ GPR_DEVICE void tell_least(const gpr_axes_args &a, int64_t n) {
   if (a.least && n <= a.few) *a.least = n;
 }
 
-template <int BYTES> struct Store;
-template <> struct Store<1> { typedef uint8_t type; };
-template <> struct Store<2> { typedef uint16_t type; };
-template <> struct Store<4> { typedef uint32_t type; };
-template <> struct Store<8> { typedef uint2 type; };
-template <> struct Store<16> { typedef uint4 type; };
-
 /* The first `left` of N neighbours, in as few stores as there can be. */
 template <class R, int N> GPR_DEVICE void store_row(R *to, const R (&from)[N], int left) {
   constexpr int bytes = N * (int)sizeof(R), word = bytes < 16 ? bytes : 16;

@@ -4,6 +4,7 @@
 
 #include "../abi/axes.h"
 #include "any_dtype.cuh"
+#include "packets.cuh"
 
 GPR_OPEN
 
@@ -15,22 +16,14 @@ template <class T> GPR_DEVICE T load_whole(const char *from) {
   union {
     T x;
     uint16_t half;
-    uint32_t word;
-    uint2 two;
-    uint4 four;
+    typename Store<(sizeof(T) < 4 ? 4 : (int)sizeof(T))>::type words;
   };
   if constexpr (sizeof(T) == 1)
     asm volatile("ld.global.u8 %0, [%1];" : "=h"(half) : "l"(from));
   else if constexpr (sizeof(T) == 2)
     asm volatile("ld.global.u16 %0, [%1];" : "=h"(half) : "l"(from));
-  else if constexpr (sizeof(T) == 4)
-    asm volatile("ld.global.u32 %0, [%1];" : "=r"(word) : "l"(from));
-  else if constexpr (sizeof(T) == 8)
-    asm volatile("ld.global.v2.u32 {%0, %1}, [%2];" : "=r"(two.x), "=r"(two.y) : "l"(from));
   else
-    asm volatile("ld.global.v4.u32 {%0, %1, %2, %3}, [%4];"
-                 : "=r"(four.x), "=r"(four.y), "=r"(four.z), "=r"(four.w)
-                 : "l"(from));
+    words = load_as(from, words);
   return x;
 #else
   return *(const T *)from;

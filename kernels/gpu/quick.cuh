@@ -19,27 +19,21 @@ GPR_DEVICE float rank_of(double x) {
 GPR_DEVICE float rank_of(float x) { return fabsf(x); }
 
 #ifdef __CUDACC__
-GPR_DEVICE float near_reciprocal(float x) {
-  float y;
-  asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
-  return y;
-}
+#define GPR_NEAR(name, instruction, type, letter)            \
+  GPR_DEVICE type name(type x) {                             \
+    type y;                                                  \
+    asm(instruction " %0, %1;" : "=" letter(y) : letter(x)); \
+    return y;                                                \
+  }
+GPR_NEAR(near_reciprocal, "rcp.approx.ftz.f32", float, "f")
+GPR_NEAR(upper_reciprocal, "rcp.approx.ftz.f64", double, "d")
+GPR_NEAR(near_root, "rsqrt.approx.ftz.f32", float, "f") /* one over it, as the next */
+GPR_NEAR(near_root, "rsqrt.approx.ftz.f64", double, "d")
+#undef GPR_NEAR
 /* As the device's own has it, its lower half is not zero: of quotients by numbers whose digits are
  * all ones some would be rounded wrongly. */
 GPR_DEVICE double near_reciprocal(double x) {
-  double y;
-  asm("rcp.approx.ftz.f64 %0, %1;" : "=d"(y) : "d"(x));
-  return __hiloint2double(__double2hiint(y), 1);
-}
-GPR_DEVICE float near_root(float x) { /* one over it, as the next */
-  float y;
-  asm("rsqrt.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
-  return y;
-}
-GPR_DEVICE double near_root(double x) {
-  double y;
-  asm("rsqrt.approx.ftz.f64 %0, %1;" : "=d"(y) : "d"(x));
-  return y;
+  return __hiloint2double(__double2hiint(upper_reciprocal(x)), 1);
 }
 
 GPR_DEVICE float quick_quotient(float a, float b, float y) {
