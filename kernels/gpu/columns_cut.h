@@ -24,7 +24,7 @@ struct ColumnsCut : BriefCut {
    * only the rest of those was read, and 85 of 3436 floats. */
   int packets_of_rows() const {
     const Size stride = a.dim[a.kept].stride;
-    Size places = places_of_batches();
+    Size places = places_of(a.kept - 1) % 16; /* of packets; 0: all begin with one */
     for (int d = 0; d < a.reduced; d++) places |= a.dim[a.kept + d].stride % 16;
     const bool ends = a.dim[a.kept - 1].size * row.bytes % 16 != 0; /* in the middle of a packet */
     if (!places)
@@ -32,15 +32,11 @@ struct ColumnsCut : BriefCut {
     const bool can_begin_anywhere = a.reduced == 1 ? stride >= 32 : row.bytes == 1 || row.joint;
     return can_begin_anywhere && places % row.bytes == 0 ? GPR_PACKETS_ANYWHERE : -1;
   }
-  Size places_of_batches() const { /* of packets, by bits; 0: all begin with one */
-    Size places = (Size)(uintptr_t)a.data % 16;
-    for (int d = 0; d < a.kept - 1; d++) places |= a.dim[d].stride % 16;
-    return places;
-  }
   /* How many rows that follow each other are one of whole packets; 1 where they need not be. */
   Size rows_together(Size width, Size batches) const {
     const Size bytes = width * row.bytes, v = 16 / row.bytes;
-    if (places_of_batches() || a.reduced != 1 || a.dim[a.kept].stride != bytes || bytes % 16 == 0)
+    if (places_of(a.kept - 1) % 16 || a.reduced != 1 || a.dim[a.kept].stride != bytes ||
+        bytes % 16 == 0)
       return 1;
     Size groups = 1;
     while (groups * width % v) groups++;

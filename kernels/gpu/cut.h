@@ -180,12 +180,16 @@ struct Cut {
     return (step == row.bytes || step == 2 * row.bytes) && a.dim[0].stride % row.bytes == 0 &&
            between >= 0 && between < SECTOR && (step > row.bytes || between);
   }
+  /* Where outputs begin, or the elements of dimensions before `stop`: the bits of all places. */
+  Size places_of(int stop) const {
+    Size places = (Size)(uintptr_t)a.data;
+    for (int d = 0; d < stop; d++) places |= a.dim[d].stride;
+    return places;
+  }
   /* So many packets has a run of the innermost dimension, whose elements lie side by side. */
   Size packets_of_run() const {
     const Size n = a.dim[inner()].size, v = 16 / a.from_bytes;
-    Size places = (Size)(uintptr_t)a.data;
-    for (int d = 0; d < inner(); d++) places |= a.dim[d].stride;
-    return places % 16 ? (n + 2 * v - 2) / v : up(n, v);
+    return places_of(inner()) % 16 ? (n + 2 * v - 2) / v : up(n, v);
   }
 
   bool take(gpr_program *kernel, Size blocks, size_t partials) {

@@ -56,9 +56,8 @@ template <class T> struct PairExtremes : AnyLane<Extremes<T>> {
     return this->state;
   }
 };
-template <class T, bool = sizeof(T) <= 2> struct ExtremesLane : AnyLane<Extremes<T>> {};
-template <class T> struct ExtremesLane<T, true> : PairExtremes<T> {};
-template <class T> struct Lane<Extremes<T>> : ExtremesLane<T> {};
+template <class T>
+struct Lane<Extremes<T>> : Either<sizeof(T) <= 2, PairExtremes<T>, AnyLane<Extremes<T>>>::type {};
 
 template <> struct Lane<Extremes<boolean>> : AnyLane<Extremes<boolean>> {
   typedef Extremes<boolean> F;

@@ -84,8 +84,8 @@ struct AxesCut : TreesCut {
   }
 
   bool are_packets() const { /* rows of whole aligned ones, any distance apart */
-    const Size places = (Size)(uintptr_t)a.data | a.count * row.bytes | a.dim[0].stride;
-    return a.reduced == 1 && a.kept == 1 && reduced_stride() == row.bytes && places % 16 == 0;
+    return a.reduced == 1 && a.kept == 1 && reduced_stride() == row.bytes &&
+           (places_of(1) | a.count * row.bytes) % 16 == 0;
   }
   bool are_long_packets() const { /* that rows() takes */
     return are_packets() && a.count * row.bytes >= row.packets_bytes && !a.where &&

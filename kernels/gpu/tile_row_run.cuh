@@ -12,10 +12,10 @@ GPR_FN GPR_CONSTEXPR int row_loads(int elements, int bytes) {
 }
 
 /* Sums in double of what floats hold, which are certified as floats are. */
-template <class F, class FROM> struct SumsFloats { static constexpr bool value = false; };
-template <> struct SumsFloats<PairSum<double>, float> { static constexpr bool value = true; };
-template <> struct SumsFloats<PairSum<double>, float16> { static constexpr bool value = true; };
-template <> struct SumsFloats<PairSum<double>, bfloat16> { static constexpr bool value = true; };
+template <class F, class FROM> struct SumsFloats {
+  static constexpr bool value = Same<F, PairSum<double>>::value &&
+                                Traits<FROM>::kind == KIND_FLOAT && sizeof(FROM) <= sizeof(float);
+};
 
 /* What is counted is packets. Masks lie so too, or there is none. */
 template <class F, class LOAD> struct RowRun : TileRun<F, LOAD> {

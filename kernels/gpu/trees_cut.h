@@ -148,8 +148,7 @@ struct TreesCut : RowsCut {
   /* As many bytes as all lines begin and end with a multiple of, up to 16. */
   int bytes_of_pieces() const {
     if (reduced_stride() != row.bytes) return row.bytes;
-    Size places = (Size)(uintptr_t)a.data | a.dim[inner()].size * row.bytes | 16;
-    for (int d = 0; d < inner(); d++) places |= a.dim[d].stride;
+    const Size places = places_of(inner()) | a.dim[inner()].size * row.bytes | 16;
     return (int)(places & -places);
   }
   /* Few tall columns in narrow rows, or one, of which a block copies some rows. */
@@ -201,10 +200,8 @@ struct TreesCut : RowsCut {
   /* Long outputs of whole packets side by side (flat_tree.cuh). */
   bool trees_by_chunks() {
     const Size groups = up(a.count * row.bytes, TREE_GROUP);
-    Size places = (Size)(uintptr_t)a.data;
-    for (int d = 0; d < a.kept; d++) places |= a.dim[d].stride;
-    if (!is_plain() || a.skip || a.reduced != 1 || reduced_stride() != row.bytes || places % 16 ||
-        groups < TREE_GROUPS_LEAST)
+    if (!is_plain() || a.skip || a.reduced != 1 || reduced_stride() != row.bytes ||
+        places_of(a.kept) % 16 || groups < TREE_GROUPS_LEAST)
       return false;
     const Size warps = FLAT_THREADS / GPR_WARP, all = up(a.outputs * groups, warps);
     const Size most = (Size)multiprocessors * TREE_CHUNK_BLOCKS, blocks = all < most ? all : most;
