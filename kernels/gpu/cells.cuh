@@ -165,16 +165,6 @@ template <int COLUMNS> struct Cells<PairSum<float16>, COLUMNS> {
 
 /* --- lanes that fold packets of one output ---------------------------------------------------- */
 
-template <class F> struct RowLane : Lane<F> {
-  typedef typename F::Element T;
-  static constexpr bool neutral = false;
-  GPR_DEVICE void keep(typename F::State *) {}
-  template <int U> GPR_DEVICE void take(const Packet<T> (&v)[U], int64_t index, int64_t step) {
-    this->add(v, index, step);
-  }
-  GPR_DEVICE void one(T x, int64_t index) { F::add(this->state, x, index); }
-  GPR_DEVICE void result(typename F::State &s) { s = this->done(); }
-};
 /* By cells, of so many elements at a time: -0.0 changes nothing. */
 template <class FOLD, int MOST> struct CellsLane {
   typedef FOLD F;
@@ -194,7 +184,7 @@ template <class FOLD, int MOST> struct CellsLane {
   GPR_DEVICE void result(typename F::State &s) { cells.done(&s); }
 };
 /* Of halves, 32 elements at a time are a batch. */
-template <class T> struct RowLane<PairSum<T>> : CellsLane<PairSum<T>, sizeof(T) == 2 ? 32 : 1024> {
+template <class T> struct Lane<PairSum<T>> : CellsLane<PairSum<T>, sizeof(T) == 2 ? 32 : 1024> {
   GPR_DEVICE void one(T x, int64_t) {
     const T only[1] = {x};
     this->cells.template add<1>(only, 0, 0);

@@ -16,7 +16,7 @@ GPR_OPEN
   X(packed, "packed<F>", wide)                                                                \
   X(staged, "staged<F>", Variants<F>::brief)                                                  \
   X(rows, "rows<F>", true)                                                                    \
-  X(rows_counted, "rows<Counted<F>>", RowLane<F>::neutral) /* that skip NaN, too: */          \
+  X(rows_counted, "rows<Counted<F>>", Lane<F>::neutral) /* that skip NaN, too: */             \
   X(columns, "columns<F>", Variants<F>::columns)                                              \
   X(columns_counted, "columns<F, true>", Joint<F>::value)                                     \
   X(segments, "segments<F>", few)                                                             \

@@ -340,8 +340,7 @@ template <class T, class ALL> struct LanesByDifferences {
     return mine && finish_value<F>(a, o, n, DifferencesValue<ALL>{all, &usual, depth, false});
   }
 };
-template <class T>
-struct BriefLanes<PairMoments<T>> : LanesByDifferences<T, DifferencesOf<T>> {
+template <class T> struct BriefLanes<PairMoments<T>> : LanesByDifferences<T, DifferencesOf<T>> {
   using LanesByDifferences<T, DifferencesOf<T>>::LanesByDifferences;
 };
 template <class T>

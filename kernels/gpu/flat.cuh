@@ -35,14 +35,14 @@ __global__ void __launch_bounds__(FLAT_THREADS, FLAT_BLOCKS) flat_free(gpr_flat_
     if (in.inside(tile * FLAT_TILE, FLAT_TILE)) {
       Packet<T> v[FLAT_LOADS];
       in.load(v, p, FLAT_THREADS);
-      lane.add(v, shift + p * Packet<T>::count, FLAT_THREADS * Packet<T>::count);
+      lane.take(v, shift + p * Packet<T>::count, FLAT_THREADS * Packet<T>::count);
     } else {
       for (int u = 0; u < FLAT_LOADS; u++)
-        in.each(p + u * FLAT_THREADS,
-                [&](T x, int64_t i, int) { F::add(lane.state, x, args.index + i); });
+        in.each(p + u * FLAT_THREADS, [&](T x, int64_t i, int) { lane.one(x, args.index + i); });
     }
   }
-  State s = lane.done();
+  State s;
+  lane.result(s);
   merge_block<F>(s, slots);
 
   State *partial = scratch_at<State>(args.scratch, SCRATCH_PARTIALS);

@@ -98,7 +98,7 @@ GPR_DEVICE uint32_t batch_squares(const Packet<T> (&v)[U]) {
   return (uint32_t)sum;
 }
 
-template <class T> struct RowLane<IntegerMoments<T>> {
+template <class T> struct Lane<IntegerMoments<T>> {
   typedef IntegerMoments<T> F;
   typedef typename F::State State;
   static constexpr bool neutral = false;

@@ -111,7 +111,7 @@ template <class T> struct FewValue<IntegerMoments<T>> {
   }
 };
 template <class T> struct FewCells<IntegerMoments<T>> {
-  RowLane<IntegerMoments<T>> lane;
+  Lane<IntegerMoments<T>> lane;
   GPR_DEVICE void add(T x, int64_t index) { lane.one(x, index); }
   GPR_DEVICE void take(const Packet<T> (&v)[1]) { lane.take(v, 0, 0); }
   GPR_DEVICE void result(typename IntegerMoments<T>::State &s) { lane.result(s); }

@@ -8,17 +8,21 @@
 
 GPR_OPEN
 
-/* state takes single elements too; add() takes U packets, of which packet u starts at index +
- * u·step; done() gives all of it. */
+/* take() is of U packets, of which packet u starts at index + u·step, and one() of an element;
+ * result() is all of it. keep(), which comes first, says where a state may lie whose parts are
+ * indexed at run time. neutral: -0.0 changes nothing. */
 template <class F> struct AnyLane {
   typedef typename F::Element T;
+  static constexpr bool neutral = false;
   typename F::State state;
   __device__ AnyLane() { F::open(state); }
-  template <int U> __device__ void add(const Packet<T> (&v)[U], int64_t index, int64_t step) {
+  GPR_DEVICE void keep(typename F::State *) {}
+  GPR_DEVICE void one(T x, int64_t index) { F::add(state, x, index); }
+  template <int U> __device__ void take(const Packet<T> (&v)[U], int64_t index, int64_t step) {
     GPR_EACH(u, U)
       GPR_EACH(j, Packet<T>::count) F::add(state, v[u].element[j], index + u * step + j);
   }
-  __device__ typename F::State done() { return state; }
+  __device__ void result(typename F::State &s) { s = state; }
 };
 
 template <class F> struct Lane : AnyLane<F> {};
@@ -76,7 +80,7 @@ template <class T, int U> GPR_DEVICE int batch_trues(const Packet<T> (&v)[U]) {
   return trues;
 }
 template <class T, int WHAT> struct Lane<Counting<T, WHAT>> : AnyLane<Counting<T, WHAT>> {
-  template <int U> __device__ void add(const Packet<T> (&v)[U], int64_t, int64_t) {
+  template <int U> __device__ void take(const Packet<T> (&v)[U], int64_t, int64_t) {
     const int trues = batch_trues(v);
     this->state.count += WHAT ? trues : U * Packet<T>::count - trues;
   }
@@ -102,11 +106,11 @@ template <class T, int U> GPR_DEVICE int64_t batch_sum(const Packet<T> (&v)[U]) 
   return sum;
 }
 template <class T> struct Lane<IntegerSum<T>> : AnyLane<IntegerSum<T>> {
-  template <int U> __device__ void add(const Packet<T> (&v)[U], int64_t, int64_t) {
+  template <int U> __device__ void take(const Packet<T> (&v)[U], int64_t, int64_t) {
     if constexpr (sizeof(T) <= 4)
       this->state.sum += (uint64_t)batch_sum(v);
     else
-      AnyLane<IntegerSum<T>>::add(v, 0, 0);
+      AnyLane<IntegerSum<T>>::take(v, 0, 0);
   }
 };
 
@@ -115,12 +119,12 @@ template <class T, bool = sizeof(T) <= 4> struct LongSums : AnyLane<LongSum<T>> 
 template <class T> struct LongSums<T, true> : AnyLane<LongSum<T>> {
   typedef LongSum<T> F;
   int64_t sum = 0;
-  template <int U> __device__ void add(const Packet<T> (&v)[U], int64_t, int64_t) {
+  template <int U> __device__ void take(const Packet<T> (&v)[U], int64_t, int64_t) {
     sum += batch_sum(v);
   }
-  __device__ typename F::State done() {
-    F::merge(this->state, typename F::State{(uint64_t)sum, sum >> 63});
-    return this->state;
+  __device__ void result(typename F::State &s) {
+    s = this->state;
+    F::merge(s, typename F::State{(uint64_t)sum, sum >> 63});
   }
 };
 template <class T> struct Lane<LongSum<T>> : LongSums<T> {};
@@ -138,7 +142,7 @@ template <class T> GPR_DEVICE typename Word<T>::type in_word(const Packet<T> &v,
 /* Four products of bytes, or two of 16 bits, fit 32 bits: one long multiplication for them. */
 template <class T, bool = sizeof(T) <= 2> struct Products : AnyLane<IntegerProduct<T>> {};
 template <class T> struct Products<T, true> : AnyLane<IntegerProduct<T>> {
-  template <int U> __device__ void add(const Packet<T> (&v)[U], int64_t, int64_t) {
+  template <int U> __device__ void take(const Packet<T> (&v)[U], int64_t, int64_t) {
     constexpr int group = 4 / sizeof(T);
     GPR_EACH(u, U)
       GPR_UNROLLED(int j = 0; j < Packet<T>::count; j += group) {
@@ -151,12 +155,11 @@ template <class T> struct Products<T, true> : AnyLane<IntegerProduct<T>> {
 template <class T> struct Lane<IntegerProduct<T>> : Products<T> {};
 template <> struct Lane<IntegerProduct<boolean>> : AnyLane<IntegerProduct<boolean>> {
   uint32_t all = 0x80808080u;
-  template <int U> __device__ void add(const Packet<boolean> (&v)[U], int64_t, int64_t) {
+  template <int U> __device__ void take(const Packet<boolean> (&v)[U], int64_t, int64_t) {
     GPR_EACH(i, 4 * U) all &= true_bytes(word(v, i));
   }
-  __device__ IntegerProduct<boolean>::State done() {
-    state.product *= all == 0x80808080u;
-    return state;
+  __device__ void result(IntegerProduct<boolean>::State &s) {
+    s.product = state.product * (all == 0x80808080u);
   }
 };
 
@@ -172,7 +175,7 @@ struct Lane<Bitwise<T, Op>> : AnyLane<Bitwise<T, Op>> {
   static __device__ uint32_t lift(uint32_t w) {
     return Traits<T>::kind == KIND_BOOL ? true_bytes(w) : w;
   }
-  template <int U> __device__ void add(const Packet<T> (&v)[U], int64_t, int64_t) {
+  template <int U> __device__ void take(const Packet<T> (&v)[U], int64_t, int64_t) {
     GPR_EACH(u, U) {
       sum.words.x = Words::combine(sum.words.x, lift(v[u].words.x));
       sum.words.y = Words::combine(sum.words.y, lift(v[u].words.y));
@@ -180,9 +183,9 @@ struct Lane<Bitwise<T, Op>> : AnyLane<Bitwise<T, Op>> {
       sum.words.w = Words::combine(sum.words.w, lift(v[u].words.w));
     }
   }
-  __device__ typename F::State done() {
-    GPR_EACH(j, Packet<T>::count) F::add(this->state, sum.element[j], 0);
-    return this->state;
+  __device__ void result(typename F::State &s) {
+    s = this->state;
+    GPR_EACH(j, Packet<T>::count) F::add(s, sum.element[j], 0);
   }
 };
 

@@ -46,14 +46,14 @@ template <class T> struct PairBounds {
 template <class T> struct PairExtremes : AnyLane<Extremes<T>> {
   PairBounds<T> bounds;
   __device__ PairExtremes() { bounds.open(); }
-  template <int U> __device__ void add(const Packet<T> (&v)[U], int64_t, int64_t) {
+  template <int U> __device__ void take(const Packet<T> (&v)[U], int64_t, int64_t) {
     GPR_EACH(i, 4 * U)
       GPR_EACH(pair, 2 / (int)sizeof(T)) bounds.add(pair_keys<T>(word(v, i), pair));
   }
-  __device__ typename Extremes<T>::State done() {
-    bounds.give(0, this->state);
-    bounds.give(1, this->state);
-    return this->state;
+  __device__ void result(typename Extremes<T>::State &s) {
+    s = this->state;
+    bounds.give(0, s);
+    bounds.give(1, s);
   }
 };
 template <class T>
@@ -63,7 +63,7 @@ template <> struct Lane<Extremes<boolean>> : AnyLane<Extremes<boolean>> {
   typedef Extremes<boolean> F;
   uint32_t any = 0, all = 0x80808080u;
   bool met = false;
-  template <int U> __device__ void add(const Packet<boolean> (&v)[U], int64_t, int64_t) {
+  template <int U> __device__ void take(const Packet<boolean> (&v)[U], int64_t, int64_t) {
     met = true;
     GPR_EACH(i, 4 * U) {
       const uint32_t t = true_bytes(word(v, i));
@@ -71,9 +71,9 @@ template <> struct Lane<Extremes<boolean>> : AnyLane<Extremes<boolean>> {
       all &= t;
     }
   }
-  __device__ F::State done() {
-    if (met) F::merge(state, F::State{(uint8_t)(all == 0x80808080u), (uint8_t)(any != 0)});
-    return state;
+  __device__ void result(F::State &s) {
+    s = state;
+    if (met) F::merge(s, F::State{(uint8_t)(all == 0x80808080u), (uint8_t)(any != 0)});
   }
 };
 
@@ -83,7 +83,7 @@ template <class R> struct Lane<Extremes<complex<R>>> : AnyLane<Extremes<complex<
   typedef Extremes<complex<R>> F;
   typedef complex<R> T;
   using AnyLane<F>::state;
-  template <int U> __device__ void add(const Packet<T> (&v)[U], int64_t, int64_t) {
+  template <int U> __device__ void take(const Packet<T> (&v)[U], int64_t, int64_t) {
     const R low = F::value(state.low).re, high = F::value(state.high).re; /* NaN at first */
     bool within[4] = {true, true, true, true};
     GPR_EACH(u, U)
@@ -93,7 +93,7 @@ template <class R> struct Lane<Extremes<complex<R>>> : AnyLane<Extremes<complex<
       }
     const bool all = within[0] & within[1] & within[2] & within[3];
     if (!__any_sync(GPR_ALL, !(all | state.nan))) return;
-    AnyLane<F>::add(v, 0, 0);
+    AnyLane<F>::take(v, 0, 0);
     merge_warp<F>(state);
   }
 };

@@ -34,8 +34,9 @@ template <bool GREATEST, class T, int U> GPR_DEVICE T best_of_batch(const Packet
 #endif
   if constexpr (sizeof(T) <= 2) {
     Lane<Extremes<T>> lane;
-    lane.add(v, 0, 0);
-    const typename Extremes<T>::State s = lane.done();
+    typename Extremes<T>::State s;
+    lane.take(v, 0, 0);
+    lane.result(s);
     if (Order<T>::poisoned(s.low, s.high)) return Order<T>::poison();
     return Order<T>::value(GREATEST ? s.high : s.low);
   }
@@ -112,7 +113,7 @@ struct Lane<Position<T, GREATEST>> : AnyLane<Position<T, GREATEST>> {
   typedef Position<T, GREATEST> F;
   typedef typename F::R R;
   using AnyLane<F>::state;
-  template <int U> __device__ void add(const Packet<T> (&v)[U], int64_t index, int64_t step) {
+  template <int U> __device__ void take(const Packet<T> (&v)[U], int64_t index, int64_t step) {
     constexpr int V = Packet<T>::count;
     T best = v[0].element[0];
     int where = 0;

@@ -23,10 +23,10 @@ template <class T> struct RowsShape<Positions<T>> {
 template <class F> struct RowsShape<Counted<F>> : RowsShape<F> {};
 
 /* Where NaN is skipped: a State's n is how many were, less than nothing. */
-template <class F> struct RowLane<Counted<F>> {
+template <class F> struct Lane<Counted<F>> {
   typedef typename F::Element T;
   static constexpr bool neutral = true;
-  RowLane<F> lane;
+  Lane<F> lane;
   int64_t n = 0;
   GPR_DEVICE void keep(typename Counted<F>::State *s) { lane.keep(&s->state); }
   template <int U> GPR_DEVICE void take(Packet<T> (&v)[U], int64_t index, int64_t step) {
@@ -60,7 +60,7 @@ template <class F> struct FinishRow<Counted<F>> {
 
 /* U packets a thread from p on, a team's width apart, all inside. */
 template <int U, class F>
-GPR_DEVICE void fold_packets(RowLane<F> &lane, const Packets<typename F::Element> &in, int64_t p,
+GPR_DEVICE void fold_packets(Lane<F> &lane, const Packets<typename F::Element> &in, int64_t p,
                              int team, int64_t index) {
   typedef typename F::Element T;
   Packet<T> v[U];
@@ -79,7 +79,7 @@ template <class F> struct IsExtremes { static constexpr bool value = false; };
 template <class T> struct IsExtremes<Extremes<T>> { static constexpr bool value = true; };
 /* Whether what lies outside may be read with the rest. */
 template <class F> GPR_FN GPR_CONSTEXPR bool has_quick_ends() {
-  return RowLane<F>::neutral || (IsExtremes<F>::value && sizeof(typename F::Element) >= 4);
+  return Lane<F>::neutral || (IsExtremes<F>::value && sizeof(typename F::Element) >= 4);
 }
 /* Elements before `head` and from `tail` on become the nearest one between or -0.0. */
 template <bool REPEATS, class T>
@@ -113,9 +113,9 @@ GPR_DEVICE int load_ends(const Packets<T> &in, int64_t p, int apart, Packet<T> (
  * halves that begin anywhere took 55 µs on an H200 for where their greatest stand, and take 23. */
 template <class F>
 GPR_DEVICE void fold_ends(const Packets<typename F::Element> &in, int64_t p, int64_t index,
-                          RowLane<F> &lane) {
+                          Lane<F> &lane) {
   constexpr int V = Packet<typename F::Element>::count, MANY = ROWS_FEW * GPR_WARP;
-  if constexpr (RowLane<F>::neutral) { /* seldom: most ends are read with the rest */
+  if constexpr (Lane<F>::neutral) { /* seldom: most ends are read with the rest */
     GPR_ROLLED(int64_t q = p + lane_of(); q < p + MANY; q += GPR_WARP)
       in.each(q, [&](typename F::Element x, int64_t i, int) { lane.one(x, index + i); });
     return;
@@ -139,7 +139,7 @@ GPR_DEVICE void fold_ends(const Packets<typename F::Element> &in, int64_t p, int
  * those are enough. */
 template <int U, class F>
 GPR_DEVICE void fold_last(const Packets<typename F::Element> &in, int64_t first, int64_t index,
-                          RowLane<F> &lane) {
+                          Lane<F> &lane) {
   typedef typename F::Element T;
   if constexpr (U > ROWS_FEW)
     if (in.packets() - first <= U / 2 * GPR_WARP)
@@ -216,7 +216,7 @@ GPR_DEVICE uint32_t load_short_runs(const gpr_axes_args &a, const char *base, in
 /* Those packets, element by element. */
 template <class F>
 GPR_DEVICE void fold_parts(const gpr_axes_args &a, const char *base, int64_t p, uint32_t parts,
-                           RowLane<F> &lane) {
+                           Lane<F> &lane) {
   typedef typename F::Element T;
   ShortRuns<T> run(a, base, p);
   GPR_ROLLED(; parts; parts >>= 1, run.go())
@@ -225,9 +225,9 @@ GPR_DEVICE void fold_parts(const gpr_axes_args &a, const char *base, int64_t p, 
 
 /* Each lane's share of a tile of a warp's packets, RowsShape<F>::loads a lane, of which the last
  * may lie outside; whole: may_read_whole(). */
-template <class F, bool MAY_BE_SHORT = RowLane<F>::neutral>
+template <class F, bool MAY_BE_SHORT = Lane<F>::neutral>
 GPR_DEVICE void fold_tile(const gpr_axes_args &a, const Packets<typename F::Element> &in,
-                          int64_t first, int64_t index, bool whole, RowLane<F> &lane) {
+                          int64_t first, int64_t index, bool whole, Lane<F> &lane) {
   typedef typename F::Element T;
   constexpr int loads = RowsShape<F>::loads, V = Packet<T>::count;
   constexpr bool has_ends = has_quick_ends<F>();
@@ -273,7 +273,7 @@ GPR_DEVICE void fold_tile(const gpr_axes_args &a, const Packets<typename F::Elem
  * tiles (tile.cuh), and take 36, maxima 43 and 34, sums of 67 million halves 51 and 37. */
 template <class F>
 GPR_DEVICE void fold_apart(const char *base, int64_t stride, int64_t first, int64_t count,
-                           RowLane<F> &lane) {
+                           Lane<F> &lane) {
   typedef typename F::Element T;
   constexpr int V = Packet<T>::count, U = sizeof(T) > 1 ? 4 : 2, EACH = U * V;
   const int64_t stop = least(count, first + GPR_WARP * V * RowsShape<F>::loads);
@@ -285,7 +285,7 @@ GPR_DEVICE void fold_apart(const char *base, int64_t stride, int64_t first, int6
     if (i - lane_of() + EACH * GPR_WARP <= stop) { /* all lanes are together in take() */
       GPR_EACH(u, EACH) v[u / V].element[u % V] = load_whole<T>(from + u * step);
       lane.take(v, 0, 0);
-    } else if constexpr (RowLane<F>::neutral) {
+    } else if constexpr (Lane<F>::neutral) {
       GPR_EACH(u, EACH)
         v[u / V].element[u % V] = u < left ? load_whole<T>(from + u * step) : neutral_of<T>();
       lane.take(v, 0, 0);
@@ -301,7 +301,7 @@ GPR_DEVICE void fold_apart(const char *base, int64_t stride, int64_t first, int6
  * blocks that share the output: 128 MiB of floats took 41.8 µs on an H200, and take 38.3. */
 template <class F>
 GPR_DEVICE void fold_row(const gpr_axes_args &a, const char *base, int64_t part, int64_t parts,
-                         uint32_t *queue, RowLane<F> &lane) {
+                         uint32_t *queue, Lane<F> &lane) {
   typedef typename F::Element T;
   constexpr int WARPS = AXES_THREADS / GPR_WARP, TILE = GPR_WARP * RowsShape<F>::loads;
   const int64_t tiles = a.runs * a.tiles, stride = a.dim[a.kept + a.reduced - 1].stride;
@@ -363,7 +363,7 @@ __global__ void __launch_bounds__(AXES_THREADS, RowsShape<F>::blocks)
   if (a.back && o < a.single) o = (alone ? a.full : a.full + a.single) - 1 - o;
   uint32_t *const queue =
       (uint32_t *)a.scratch + a.queue + (shared * WARPS + warp_of()) * a.queue_apart;
-  RowLane<F> lane;
+  Lane<F> lane;
   lane.keep(&s);
   fold_row<F>(a, a.data + offset_of<&gpr_axes_dim::stride>(a.dim, a.kept, o),
               alone ? 0 : part * WARPS + warp_of(), alone ? 1 : split * WARPS, queue, lane);

@@ -44,7 +44,7 @@ __device__ __noinline__ void fold_part(const gpr_axes_args &a, const Segment seg
   static_assert(GPR_PIECE_BYTES % (warps * tile * 16) == 0, "");
   const Packets<typename F::Element> in(segment.data, segment.n);
   const bool whole = may_read_whole(a, in);
-  RowLane<F> lane;
+  Lane<F> lane;
   lane.keep(s);
   if (stop > in.packets()) stop = in.packets();
   for (int64_t p = first + (alone ? 0 : warp_of()) * tile; p < stop;

@@ -28,7 +28,7 @@ template <int U, class F> struct CountedRows {
   template <class Few> GPR_DEVICE void add_to(Few (&few)[V]) const {
     GPR_EACH(i, U * V) {
       const T x = v[i / V].element[i % V];
-      if constexpr (RowLane<F>::neutral)
+      if constexpr (Lane<F>::neutral)
         few[i % V].add(counts >> i & 1 ? x : minus_zero<T>(), 0);
       else if (counts >> i & 1)
         few[i % V].add(x, r + i / V);

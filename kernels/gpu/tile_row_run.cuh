@@ -53,7 +53,7 @@ template <class F, class LOAD> struct RowRun : TileRun<F, LOAD> {
       float w[U * V];
       GPR_EACH(i, U * V) w[i] = valid >> i & 1 ? wide(v[i / V].element[i % V]) : -0.0f;
       gpr::take<From, U * V, 1>(cell.sum[0], w, 0, cell.rest(0));
-    } else if constexpr (RowLane<F>::neutral) {
+    } else if constexpr (Lane<F>::neutral) {
       neutralise(x, valid);
       cell.template add<U * V>(x, 0, 0);
     } else if (valid == ALL) {
@@ -112,7 +112,7 @@ template <class F, class LOAD> struct RowRun : TileRun<F, LOAD> {
                           const Steps &) {
     const Packets<From> in(this->data, length);
     const bool all = !a.where && may_read_whole(a, in);
-    if constexpr (RowLane<F>::neutral)
+    if constexpr (Lane<F>::neutral)
       if (all) return fold_whole(cell, in, p, down, stop);
     const int64_t first = in.first && !all ? 1 : 0, whole = all ? in.packets() : in.stop / V;
     const char *const mask = where - in.first;

@@ -141,7 +141,7 @@ template <class F, class LOAD, int LOADS = LoadsOf<F, LOAD>::value> struct TileR
   /* Elements r, r + down, … below stop, of so many that there are: how many counted. */
   GPR_DEVICE int64_t fold(TileCell<F> &cell, int64_t r, int down, int64_t stop, int64_t length,
                           const Steps &steps) {
-    constexpr bool neutral = RowLane<F>::neutral;
+    constexpr bool neutral = Lane<F>::neutral;
     int64_t n = 0;
     Run run;
     if (length < stop) stop = length;

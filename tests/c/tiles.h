@@ -16,7 +16,7 @@ template <class F> static void rows_of(const gpr_axes_args &a) {
   constexpr int V = Packet<typename F::Element>::count;
   const int64_t o = blockIdx.x, tile = GPR_WARP * RowsShape<F>::loads * V;
   typename F::State s;
-  RowLane<F> lane;
+  Lane<F> lane;
   lane.keep(&s);
   const char *const base = a.data + offset_of<&gpr_axes_dim::stride>(a.dim, a.kept, o);
   for (int64_t t = warp_of(); t < a.tiles; t += AXES_THREADS / GPR_WARP)
