@@ -96,7 +96,7 @@ template <class T> struct BatchCells {
 
 /* float16 and bfloat16 have so few bits that a window serves 2^11 numbers. */
 enum { HALF_HEADROOM = 11, HALVES_AT_ONCE = 1 << HALF_HEADROOM };
-/* Wide windows; the ordinary way uses the first two for squares, and x1 as a plain sum. */
+/* Wide windows; the ordinary way uses the first two for squares, and x[0] as a plain sum. */
 template <class H> using HalfWindows = WideFloats<Format<H>::precision, HALVES_AT_ONCE>;
 
 /* Where it lies. All squares of float16 are within the windows of the greatest one. */
@@ -163,10 +163,10 @@ template <class H> struct HalfCells {
   GPR_DEVICE void open() {
     count = 0;
     windows.open(place.top);
-    if (!place.wide) windows.x1 = 0;
+    if (!place.wide) windows.x[0] = 0;
   }
   GPR_DEVICE void give() {
-    const double sum = place.wide ? windows.sum(0) : windows.x1;
+    const double sum = place.wide ? windows.sum(0) : windows.x[0];
     add_count(over, sum, windows.square(0), windows.square(1));
     if (place.wide) add_rests(over, windows.sum(1), windows.square(2));
   }
@@ -185,8 +185,8 @@ template <class H> struct HalfCells {
     } else {
       GPR_EACH(i, U) {
         const double d = wide(x[i]);
-        windows.x1 += d;
-        windows.window.add(d);
+        windows.x[0] += d;
+        windows.window[1] += windows.rest_of_square(d);
       }
     }
     return true;
