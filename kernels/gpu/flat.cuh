@@ -3,7 +3,10 @@
 #pragma once
 
 #include "lanes_of_positions.cuh"
-#include "outputs.cuh"
+#include "last_block.cuh"
+#include "packets.cuh"
+#include "../abi/rows.h"
+#include "warp.cuh"
 
 GPR_OPEN
 
@@ -19,6 +22,22 @@ template <class S> GPR_DEVICE S *scratch_at(void *scratch, int offset) {
   return (S *)((char *)scratch + offset);
 }
 
+/* Thread 0 has the block's state. */
+template <class F> GPR_DEVICE void merge_block(typename F::State &s) {
+  __shared__ typename F::State warps[FLAT_THREADS / GPR_WARP];
+  merge_warp<F>(s);
+  __syncthreads();
+  if (lane_of() == 0) warps[warp_of()] = s;
+  __syncthreads();
+  if (warp_of() == 0) {
+    if (lane_of() < FLAT_THREADS / GPR_WARP)
+      s = warps[lane_of()];
+    else
+      F::open(s);
+    merge_warp<F>(s);
+  }
+}
+
 template <class F>
 __global__ void __launch_bounds__(FLAT_THREADS, FLAT_BLOCKS) flat_free(gpr_flat_args args) {
   typedef typename F::Element T;
@@ -27,7 +46,6 @@ __global__ void __launch_bounds__(FLAT_THREADS, FLAT_BLOCKS) flat_free(gpr_flat_
   const int64_t packets = in.packets(), shift = args.index - in.first;
   const int64_t tiles = (packets + FLAT_TILE - 1) / FLAT_TILE;
   const bool back = !F::ordered && (args.epoch & 1) && args.n <= GPR_BACK_BYTES / (int)sizeof(T);
-  __shared__ Slots<F> slots;
   Lane<F> lane;
   for (int64_t t = blockIdx.x; t < tiles; t += gridDim.x) {
     const int64_t tile = back ? tiles - 1 - t : t;
@@ -43,7 +61,7 @@ __global__ void __launch_bounds__(FLAT_THREADS, FLAT_BLOCKS) flat_free(gpr_flat_
   }
   State s;
   lane.result(s);
-  merge_block<F>(s, slots);
+  merge_block<F>(s);
 
   State *partial = scratch_at<State>(args.scratch, SCRATCH_PARTIALS);
   if (gridDim.x > 1) {
@@ -51,7 +69,7 @@ __global__ void __launch_bounds__(FLAT_THREADS, FLAT_BLOCKS) flat_free(gpr_flat_
     if (!is_last_of(scratch_at<uint32_t>(args.scratch, SCRATCH_TICKET), gridDim.x)) return;
     F::open(s);
     for (int b = threadIdx.x; b < gridDim.x; b += FLAT_THREADS) F::merge(s, partial[b]);
-    merge_block<F>(s, slots);
+    merge_block<F>(s);
   }
   if (threadIdx.x == 0) answer(args, s);
 }
