@@ -33,9 +33,10 @@ struct AxesCut : TreesCut {
   /* Columns of a few rows, enough of them for threads of all blocks, that fill half of their strips
    * or more: of 2 to 40 rows of 5 floats each, which fill five eighths, they took a third to all of
    * brief's time on an H200. So many strips a multiprocessor are enough: of 26 rows of 1 MB sums of
-   * floats took 12.2 µs by brief and 9.1 so, of 50 the same. With masks, or where extremes and
-   * places skip NaN, COUNTED_ROWS are the most: of 24 rows of 2 MB sums of floats took 32 by brief
-   * and 43 so, of 17 of 1.5 MB the greatest halves that are no NaN 19 and 24. */
+   * floats took 12.2 µs by brief and 9.1 so, of 50 the same. Where extremes and places skip
+   * NaN, or of doubles under masks, COUNTED_ROWS are the most: of 17 rows of 1.5 MB the greatest
+   * halves that are no NaN took 19 µs by brief and 24 so, of 40 rows of 1.3 MB of doubles under a
+   * mask sums 20 and 24. */
   enum { STRIPS_ENOUGH = 384, STRIPS_OF_FEW = 160, FEW_ROWS = 16, COUNTED_ROWS = 20 };
   /* Columns side by side, or up to so many elements from one to the next: of every second one
    * sectors are read whole even so. Of 64 MiB in 12 rows sums of every second float took 34 µs on
@@ -66,8 +67,8 @@ struct AxesCut : TreesCut {
                                  : all   ? row.shallow
                                  : skips ? row.skipping
                                          : row.counted;
-    if (!wanted && a.count > (program == row.counted ? (int)COUNTED_ROWS : row.strip_rows))
-      return false;
+    const bool are_slow = program == row.counted && (!a.where || row.bytes >= 8);
+    if (!wanted && a.count > (are_slow ? (int)COUNTED_ROWS : row.strip_rows)) return false;
     return program &&
            take(program,
                 up(a.tiles,

@@ -49,6 +49,14 @@ template <class F> struct MaskedStrip : Strip<F> {
     where += offset_of<&gpr_axes_dim::where_stride>(a.dim, a.kept - 1, batch) +
              (this->o - batch * a.dim[a.kept - 1].size) * along;
   }
+  /* V bytes, by the words that they lie in: of 24 rows of 546133 floats sums under a mask took 43
+   * µs on an H200 byte by byte, of 16 of 819200 24. */
+  static GPR_DEVICE uint32_t bytes_at(const char *from) {
+    const uint32_t by = (uint32_t)(uintptr_t)from & 3;
+    const uint32_t *const word = (const uint32_t *)(from - by);
+    const uint32_t low = *word, high = by + V > 4 ? word[1] : low;
+    return __funnelshift_r(low, high, 8 * by);
+  }
   /* A bit for each element of U rows that counts, of which the first `rows` are there. */
   template <int U> GPR_DEVICE uint32_t counting(int r, int rows) const {
     uint32_t bits = 0;
@@ -57,12 +65,11 @@ template <class F> struct MaskedStrip : Strip<F> {
       return bits;
     }
     const char *from = where + r * down;
-    typedef typename Store<V>::type Word;
-    const bool by_words = this->left == V && along == 1 && ((uintptr_t)from | down) % V == 0;
+    const bool by_words = this->left == V && along == 1;
     GPR_UNROLLED(int u = 0; u < U; u++, from += down) {
       if (u >= rows) continue;
       if (by_words) {
-        bits |= bits_of_bytes(*(const Word *)from) << u * V;
+        bits |= (bits_of_bytes(bytes_at(from)) & ((1u << V) - 1)) << u * V;
       } else {
         GPR_EACH(e, V)
           if (e < this->left && from[e * along]) bits |= 1u << (u * V + e);
