@@ -87,12 +87,11 @@ def _make(index: int, op: Operator) -> Callable[..., Any]:
     )
     defaults = {f"_{name}": default for name, default in _DEFAULTS.items()}
     space: dict[str, Any] = {"_reduce": _core.reduce, "_shown": shown, "_NO": _NO, **defaults}
-    space |= {"_plain": PLAIN, "_way_of": way_of}
+    space |= {"_plain": PLAIN, "_way_of": way_of, "__name__": "gpureduce"}
     file = f"<gpureduce.{op['name']}>"
     exec(compile(code, file, "exec"), space)
     linecache.cache[file] = (len(code), None, code.splitlines(True), file)  # for tracebacks
     function: Callable[..., Any] = space[op["name"]]
-    function.__module__ = "gpureduce"
     function.__doc__ = document(op, [name for name in parameters if name != "*"])
     return function
 

@@ -2,6 +2,7 @@
 
 import re
 import warnings
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -146,6 +147,24 @@ def test_what_comes_in_parts(name, way):
                 assert got == result, (dtype, axis)
                 assert in_one_pass(ours) == in_one_pass(texts), (dtype, axis)
                 assert ours == texts or way is by_zarr, (dtype, axis)
+
+
+@pytest.mark.parametrize("way", [in_parts, by_rows, by_dask, by_zarr])
+def test_what_comes_in_parts_tells_the_line_that_asked(way):
+    """Python's default filter shows a line's warning once. Of Dask's tasks the line is Dask's."""
+    a = np.full((9, 7), np.nan)
+    a[:, 0] = 1e308
+    ours, here = Path(gpureduce.__file__).parent, Path(way.__code__.co_filename)
+    for name, text in (("sum", "overflow"), ("nanvar", "Degrees of freedom")):
+        with warnings.catch_warnings(record=True) as caught, np.errstate(all="warn"):
+            warnings.simplefilter("always")
+            way(name, a, 0)
+        (one,) = (one for one in caught if text in str(one.message))
+        if way is by_dask:
+            assert ours not in Path(one.filename).parents
+            continue
+        asks = range(way.__code__.co_firstlineno, way.__code__.co_firstlineno + 9)
+        assert Path(one.filename) == here and one.lineno in asks
 
 
 def test_parts_that_clash():

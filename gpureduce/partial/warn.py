@@ -1,7 +1,8 @@
 """What finish() tells of its results: as csrc/python/warn.c does, as far as partials know it."""
 
+import sys
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,12 @@ _NONEMPTY = ("min", "max", "ptp", "minmax", "argmin", "argmax", "argminmax")
 _ARITHMETIC = ("sum", "mean", "var", "std", "ptp")
 # NumPy's NPY_FPE_DIVIDEBYZERO, NPY_FPE_OVERFLOW and NPY_FPE_INVALID.
 _DIVIDE, _OVERFLOW, _INVALID = 1, 2, 8
+# With np.errstate's names of them, and NumPy's words.
+_ERRORS = {
+    _DIVIDE: ("divide", "divide by zero"),
+    _OVERFLOW: ("over", "overflow"),
+    _INVALID: ("invalid", "invalid value"),
+}
 
 # Of each output, or each part of it: whether infinities, and NaN, were among the elements.
 Met = tuple[NDArray[Any], NDArray[Any]]
@@ -32,7 +39,7 @@ def warn(
     skips = asked.startswith("nan") and kind.dtype.kind in "fcmMV"
     text = _of_few(asked, kind, least, ddof, skips)
     if text:
-        warnings.warn(text, RuntimeWarning, stacklevel=4)
+        _tell(text)
     of = asked.removeprefix("nan")
     if of not in _ARITHMETIC or found.dtype.kind not in "fcV":
         return
@@ -48,11 +55,28 @@ def warn(
     if text:
         name, is_scalar = "divide", not ndim and numbers.itemsize == 8
         if of != "mean" and not skips and not least:
-            _core.float_errors(name, _INVALID)
+            _tell_of(name, _INVALID)
     flags = _INVALID * bool(none.any())
     if infinite.any():
         flags |= _DIVIDE if text else _OVERFLOW
-    _core.float_errors(f"scalar {name}" if is_scalar else name, flags)
+    _tell_of(f"scalar {name}" if is_scalar else name, flags)
+
+
+def _tell_of(name: str, flags: int) -> None:
+    modes: Mapping[str, object] = np.geterr()
+    for flag, (mode, what) in _ERRORS.items():
+        if flags & flag and modes[mode] == "warn":
+            _tell(f"{what} encountered in {name}")
+            flags -= flag
+    _core.float_errors(name, flags)
+
+
+def _tell(text: str) -> None:
+    """Of the line that called the package: Python shows a line's warning once."""
+    frame, level = sys._getframe(), 1
+    while frame.f_back and frame.f_globals.get("__name__", "").partition(".")[0] == "gpureduce":
+        frame, level = frame.f_back, level + 1
+    warnings.warn(text, RuntimeWarning, stacklevel=level)
 
 
 def _of_few(asked: str, kind: Kind, least: int, ddof: float, skips: bool) -> str | None:
