@@ -64,7 +64,7 @@ def _before(comm: Any, x: Any, op: Any, axis: Any) -> int:
 
     def length() -> int:
         shape = shape_of(x, op)
-        return along(shape, axes_of(axis, len(shape)))
+        return along(shape, axes_of(axis, len(shape), "gpureduce.mpi.allreduce"))
 
     mine, error = _tried(length)
     told: list[tuple[str, int]] = comm.allgather((_failed(error), mine or 0))

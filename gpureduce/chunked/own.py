@@ -58,7 +58,7 @@ def reduce(operator: Any, inputs: Sequence[Any], given: Mapping[str, Any]) -> An
     shape = shapes[0] if len(shapes) == 1 else np.broadcast_shapes(*shapes)
     plan = Own(
         name,
-        axes_of(given.get("axis"), len(shape)),
+        axes_of(given.get("axis"), len(shape), name),
         bool(given.get("keepdims")),
         shape,
         tuple(np.dtype(w or r.kind.dtype) for w, r in zip(wanted, results, strict=True)),

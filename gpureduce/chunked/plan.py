@@ -15,6 +15,7 @@ from gpureduce.lists import operators
 from gpureduce.partial import merging, trees
 from gpureduce.partial.axes import along, axes_of
 from gpureduce.partial.carrier import Partials
+from gpureduce.partial.given import integer
 from gpureduce.partial.kinds import INDEX, Kind, kind_of
 from gpureduce.partial.take import partials
 
@@ -160,7 +161,7 @@ def plan_of(name: str, a: Any, given: Mapping[str, Any], what: str) -> Named:
     kind = kind_of(name, folded.newbyteorder("="), name)
     keepdims, axis = given.get("keepdims", False), given.get("axis")
     if row["position"] and axis is not None:
-        axis = operator.index(axis)
+        axis = integer(axis, f"gpureduce.{name}: axis")
     sample = np.ones((1,) * len(a.shape), a.dtype)
     how = {"dtype": dtype} if dtype is not None else {}
     small = (
@@ -171,7 +172,7 @@ def plan_of(name: str, a: Any, given: Mapping[str, Any], what: str) -> Named:
     several = small if row["results"] > 1 else (small,)
     return Named(
         name,
-        axes_of(axis, len(a.shape)),
+        axes_of(axis, len(a.shape), f"gpureduce.{name}"),
         keepdims is not _NO and bool(operator.index(keepdims)),
         tuple(a.shape),
         tuple(np.asarray(one).dtype for one in several),

@@ -1,6 +1,5 @@
 """Accumulator: one reduction of blocks that come one after the other."""
 
-import operator
 import os
 import threading
 from pathlib import Path
@@ -11,6 +10,7 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from gpureduce.partial import form, merging, positions
 from gpureduce.partial.carrier import Partials
+from gpureduce.partial.given import lengths
 from gpureduce.partial.host import array_of, mask_of
 from gpureduce.partial.kinds import dtype_of
 from gpureduce.partial.take import partials
@@ -56,8 +56,7 @@ class Accumulator:
 
     def __init__(self, op: Any, shape: tuple[int, ...] | int = (), dtype: DTypeLike = np.float64):
         self.op = op
-        lengths: Any = shape if isinstance(shape, tuple | list) else (shape,)
-        self.shape = tuple(map(operator.index, lengths))
+        self.shape = lengths(shape, "gpureduce.Accumulator: shape")
         self.dtype = dtype_of(dtype)
         self.added = 0
         self._lock = threading.Lock()
@@ -108,7 +107,7 @@ class Accumulator:
             rows = np.empty((int(np.prod(given.shape[:extra])), *self.shape), self.dtype)
         if where is True:
             return rows, True
-        mask = mask_of(where, "Accumulator.add")
+        mask = mask_of(where, "Accumulator.add", given.shape)
         return rows, np.broadcast_to(mask, given.shape).reshape(rows.shape)
 
     def add(self, block: ArrayLike, where: Any = True) -> None:

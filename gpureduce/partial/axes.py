@@ -6,14 +6,25 @@ from typing import Any
 
 import numpy as np
 
+from gpureduce.partial.given import integers
 
-def axes_of(axis: int | Sequence[int] | None, dims: int) -> tuple[int, ...]:
+
+def axes_of(axis: int | Sequence[int] | None, dims: int, called: str) -> tuple[int, ...]:
     """All forms of axis=, in order."""
     if axis is None:
         return tuple(range(dims))
     if type(axis) is int and 0 <= axis < dims:
         return (axis,)
-    return tuple(sorted(np.lib.array_utils.normalize_axis_tuple(axis, dims, "axis")))
+    given = integers(axis, f"{called}: axis")
+    if not dims and given in ((0,), (-1,)):  # as NumPy has it
+        return ()
+    for one in given:
+        if not -dims <= one < dims:
+            raise np.exceptions.AxisError(one, dims, called)
+    axes = {one % dims for one in given}
+    if len(axes) < len(given):
+        raise ValueError(f"{called}: duplicate value in axis {axis!r}")
+    return tuple(sorted(axes))
 
 
 def left_of(shape: Sequence[int], axes: Sequence[int], keepdims: bool) -> tuple[int, ...]:

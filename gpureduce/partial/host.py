@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpureduce import _core, annotated
+from gpureduce.partial.given import check_mask
 from gpureduce.partial.kinds import dtype_of
 
 # What is copied from a device at a time.
@@ -57,10 +58,16 @@ def brought(x: Any, function: str) -> Any:
     return x if there is None else _copy(there)
 
 
-def mask_of(where: Any, function: str) -> Any:
+def mask_of(where: Any, function: str, shape: tuple[int, ...] | None = None) -> Any:
+    """The shape, if it is known already, is what the mask has to broadcast to."""
     if hasattr(where, "unmasked"):
         raise TypeError(f"gpureduce.{function}: where is masked itself: give a plain array of bool")
-    return where if where is True else _elements(where, function)
+    if where is True:
+        return where
+    mask = _elements(where, function)
+    if shape is not None:
+        check_mask(mask, shape, f"gpureduce.{function}: where")
+    return mask
 
 
 def _copy(there: Any) -> NDArray[Any]:

@@ -133,7 +133,7 @@ def merge(
         if parts.kind.tree:
             raise ValueError("gpureduce.merge: parts of a tree are merged as a list")
         checked(parts, "merge")
-        axes = axes_of(axis, parts.ndim)
+        axes = axes_of(axis, parts.ndim, "gpureduce.merge")
         kept = [d for d in range(parts.ndim) if d not in axes]
         raw = parts.raw.transpose(*axes, *kept, parts.ndim)
         count = along(parts.shape, axes)

@@ -137,7 +137,7 @@ def _case(operator: Any, x: Any, where: Any) -> Any:
 
 def taken_by(operator: Any, x: Any, axis: Any, keepdims: bool, where: Any, offset: Any) -> Partials:
     case, mask = _case(operator, x, where)
-    axes = axes_of(axis, len(case.shape))
+    axes = axes_of(axis, len(case.shape), "gpureduce.partials")
     start, left = trees.start_of(offset), left_of(case.shape, axes, keepdims)
     if len(axes) != 1:
         case, mask = _in_one_axis(case, mask, axes)

@@ -1,6 +1,5 @@
 """Where argmin and its like found what they looked for: in a part, and in the whole array."""
 
-import operator
 from typing import Any
 
 import numpy as np
@@ -8,6 +7,7 @@ from numpy.typing import NDArray
 
 from gpureduce.partial import trees
 from gpureduce.partial.carrier import Partials
+from gpureduce.partial.given import integers
 from gpureduce.partial.kinds import COUNT, HEADER, Kind
 
 _LAST = np.iinfo(np.int64).max
@@ -30,8 +30,8 @@ def shift(p: Partials, offset: Any, whole: Any, shape: tuple[int, ...]) -> None:
 
 
 def _place(index: NDArray[np.int64], offset: Any, whole: Any, shape: tuple[int, ...]) -> Any:
-    at = tuple(map(operator.index, offset)) if np.ndim(offset) else (operator.index(offset),)
-    full = tuple(map(operator.index, whole))
+    at = integers(offset, "gpureduce.partials: offset")
+    full = integers(whole, "gpureduce.partials: whole")
     if not len(at) == len(full) == len(shape):
         raise ValueError(
             f"gpureduce.partials: offset {at} and whole {full} have one number for each of the "

@@ -9,9 +9,11 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 from gpureduce import _core
 from gpureduce.functions import _is_custom
 from gpureduce.partial import positions, trees
+from gpureduce.partial.axes import axes_of
 from gpureduce.partial.carrier import Partials
+from gpureduce.partial.given import integer
 from gpureduce.partial.host import array_of, mask_of
-from gpureduce.partial.kinds import _OPERATORS, COUNT, HEADER, INDEX, kind_of, name_of
+from gpureduce.partial.kinds import _OPERATORS, COUNT, HEADER, INDEX, Kind, kind_of, name_of
 from gpureduce.progress import Progress, shown
 
 # What a mask leaves out is the least or the greatest to the kernels, and cannot be both.
@@ -109,7 +111,8 @@ def partials(
                 f"gpureduce.partials: {op.name} takes no dtype: convert with x.astype() first"
             )
         return taken_by(op, x, axis, keepdims, where, offset)
-    a, where = array_of(x, "partials"), mask_of(where, "partials")
+    a = array_of(x, "partials")
+    where = mask_of(where, "partials", a.shape)
     name = name_of(op, "partials")
     _check(name, dtype, where)
     of = np.dtype(dtype) if dtype is not None else a.dtype
@@ -118,7 +121,16 @@ def partials(
         if dtype is not None and np.dtype(dtype) != a.dtype:
             a = a.astype(dtype)
         return trees.taken(kind, a, axis, keepdims, where, offset)
-    how = (INDEX[name], a, _plain(axis), dtype, bool(keepdims), where, "cpu", kind.number)
+    how = (
+        INDEX[name],
+        a,
+        _axis(kind, axis, a.ndim),
+        dtype,
+        bool(keepdims),
+        where,
+        "cpu",
+        kind.number,
+    )
     p = Partials(kind, name, shown(progress, "partials", _core.partials, *how, False))
     if kind.op in ("var", "nanvar") and kind.dtype.kind in "fV":
         _look_for_signs(p, a, op=kind.op, axis=axis, dtype=dtype, where=where, keepdims=keepdims)
@@ -147,5 +159,11 @@ def _look_for_signs(p: Partials, a: NDArray[Any], *, op: str, **how: Any) -> Non
         p.raw[..., HEADER + 3] = np.where(zeros, sums[..., HEADER + 3], p.raw[..., HEADER + 3])
 
 
-def _plain(axis: Any) -> Any:
-    return tuple(axis) if isinstance(axis, list) else axis
+def _axis(kind: Kind, axis: Any, dims: int) -> Any:
+    """As the extension takes it."""
+    if axis is None:
+        return None
+    if kind.is_position:
+        axis = integer(axis, f"gpureduce.partials: axis of {kind.op}")
+    axes = axes_of(axis, dims, "gpureduce.partials")
+    return axis if kind.is_position else axes

@@ -2,7 +2,6 @@
 
 import itertools
 import math
-import operator
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -11,6 +10,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from gpureduce.partial.axes import as_one, axes_of, left_of
 from gpureduce.partial.carrier import Partials
+from gpureduce.partial.given import integer
 from gpureduce.partial.kinds import HEADER, Kind, dtype_of, name_of
 
 Node = list[NDArray[Any]]
@@ -124,9 +124,9 @@ def finished(p: Partials, op: Any, dtype: DTypeLike | None) -> Any:
 
 
 def start_of(offset: Any) -> int:
-    start = operator.index(offset)
+    start = integer(offset, "gpureduce.partials: offset")
     if start < 0:
-        raise ValueError(f"gpureduce.partials: offset {start} is negative")
+        raise ValueError(f"gpureduce.partials: offset {start} is negative: 0 is the first")
     return start
 
 
@@ -134,7 +134,7 @@ def taken(
     kind: Kind, x: NDArray[Any], axis: Any, keepdims: bool, where: Any, offset: Any
 ) -> Partials:
     """The blocks of an array whose first element along the reduced axes has this index."""
-    axes = axes_of(axis, x.ndim)
+    axes = axes_of(axis, x.ndim, "gpureduce.partials")
     start = start_of(offset)
     at = axes[0] if len(axes) == 1 else 0
     mask = where if where is True else np.broadcast_to(where, x.shape)
