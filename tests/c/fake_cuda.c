@@ -749,19 +749,32 @@ static void fold(const gpr_flat_args *args, uint64_t state[4]) {
   state[3] = level;
 }
 
+/* Where a run of them really begins; NULL where one of them does not lie in its allocation. */
+static const char *line(const char *at, int64_t n, int64_t step, int bytes) {
+  const int64_t reach = (n - 1) * step, low = reach < 0 ? reach : 0;
+  const char *first = real(at + low, (size_t)(reach - 2 * low + bytes));
+  if (!first) mistake(0, CALL_LaunchKernel, "an element beyond an allocation");
+  return first ? first - low : NULL;
+}
 /* Many outputs: sums of int64, masked or not. */
 static int64_t sum_along(const gpr_axes_args *a, int d, int64_t at, int64_t where) {
+  const int left = a->kept + a->reduced - d;
+  const int64_t n = left ? a->dim[d].size : 1, step = left ? a->dim[d].stride : 0;
+  const int64_t mask_step = left ? a->dim[d].where_stride : 0;
   int64_t sum = 0;
-  if (d < a->kept + a->reduced) {
-    for (int64_t i = 0; i < a->dim[d].size; i++)
-      sum += sum_along(a, d + 1, at + i * a->dim[d].stride, where + i * a->dim[d].where_stride);
+  if (left > 1) {
+    for (int64_t i = 0; i < n; i++)
+      sum += sum_along(a, d + 1, at + i * step, where + i * mask_step);
     return sum;
   }
-  const char *x = real(a->data + at, 8), *mask = a->where ? real(a->where + where, 1) : NULL;
-  if (!x || (a->where && !mask))
-    mistake(0, CALL_LaunchKernel, "an element beyond an allocation");
-  else if (!a->where || *mask)
-    memcpy(&sum, x, sizeof sum);
+  if (!n) return 0;
+  const char *data = line(a->data + at, n, step, sizeof sum), *mask = NULL;
+  if (a->where && !(mask = line(a->where + where, n, mask_step, 1))) return 0;
+  for (int64_t i = 0; data && i < n; i++) {
+    int64_t x;
+    memcpy(&x, data + i * step, sizeof x);
+    if (!mask || mask[i * mask_step]) sum += x;
+  }
   return sum;
 }
 static void sum_outputs(const gpr_axes_args *a, int d, int64_t at, int64_t where, int64_t place) {
