@@ -11,6 +11,7 @@ import pickle
 import re
 import subprocess
 import sys
+import threading
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from importlib import metadata
@@ -178,18 +179,20 @@ def test_every_kind_of_kernel_is_compiled_here():
 
 # --- what the compilers make of them -------------------------------------------------------------
 
-# {number: (lowered name, PTX), or what the compiler said}
+# Of a line of numbers {number: (lowered name, PTX), or what the compiler said}.
 COMPILE = """
 import pickle, sys
 from gpureduce import DeviceError, _core
-made = {}
-for number in map(int, sys.argv[1:]):
-    try:
-        name, _, ptx = _core.program_image(number, "compute_90")[1].partition(b"\\0")
-        made[number] = name.decode(), ptx.rstrip(b"\\0").decode()
-    except DeviceError as error:
-        made[number] = str(error)
-sys.stdout.buffer.write(pickle.dumps((_core.compiler("sm_90"), made)))
+for line in sys.stdin:
+    made = {}
+    for number in map(int, line.split()):
+        try:
+            name, _, ptx = _core.program_image(number, "compute_90")[1].partition(b"\\0")
+            made[number] = name.decode(), ptx.rstrip(b"\\0").decode()
+        except DeviceError as error:
+            made[number] = str(error)
+    pickle.dump((_core.compiler("sm_90"), made), sys.stdout.buffer)
+    sys.stdout.flush()
 """
 
 
@@ -203,12 +206,30 @@ def library(which):
     return path if path.exists() else None
 
 
-def compile_all(path, numbers):
-    environment = {**os.environ, "GPUREDUCE_NVRTC": str(path)}
-    command = [sys.executable, "-c", COMPILE, *map(str, numbers)]
-    done = subprocess.run(command, capture_output=True, timeout=SECONDS, env=environment)
-    assert done.returncode == 0, done.stderr.decode()
-    return pickle.loads(done.stdout)
+class Compilers:
+    """A process of each library for each thread that asks."""
+
+    def __init__(self):
+        self.mine, self.all = threading.local(), []
+
+    def start(self, which):
+        environment = {**os.environ, "GPUREDUCE_NVRTC": str(library(which))}
+        command = [sys.executable, "-c", COMPILE]
+        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+        self.all.append(subprocess.Popen(command, env=environment, **pipes))
+        return self.all[-1]
+
+    def compiled(self, which, family):
+        mine = vars(self.mine)
+        process = mine[which] = mine.get(which) or self.start(which)
+        process.stdin.write(" ".join(map(str, NUMBERS[which][family])).encode() + b"\n")
+        process.stdin.flush()
+        return pickle.load(process.stdout)
+
+    def end(self):
+        for process in self.all:
+            process.kill()
+            process.communicate()
 
 
 @pytest.fixture(scope="module")
@@ -216,13 +237,15 @@ def tasks():
     """{(which, family): its compilation}, in the order that the tests ask for them."""
     if SANITIZED:
         pytest.skip("AddressSanitizer is not for compilers")
+    compilers = Compilers()
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         yield {
-            (which, family): pool.submit(compile_all, library(which), NUMBERS[which][family])
+            (which, family): pool.submit(compilers.compiled, which, family)
             for family in CHOSEN
             for which in LIBRARIES
             if library(which)
         }
+        compilers.end()
         pool.shutdown(cancel_futures=True)
 
 
@@ -231,7 +254,7 @@ def compiled(tasks):
     def result(which, family):
         if (which, family) not in tasks:
             pytest.skip(f"no {LIBRARIES[which][1]}: pip install {LIBRARIES[which][0]}")
-        return tasks[which, family].result()
+        return tasks[which, family].result(SECONDS)
 
     return result
 
