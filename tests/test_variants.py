@@ -354,6 +354,12 @@ def test_unknown_names_are_told_apart():
         gpureduce.reduce(np.ones(3), "sum", kernel="rows_of_some_kind")
 
 
+def test_the_documentation_has_each_in_order():
+    page = LIST.parents[2] / "docs/ladder.md"
+    listed = re.findall(r"^\| `(\w+)` \| ", page.read_text(), re.M)
+    assert [name for name in listed if name in names()] == names() and "segments" in listed
+
+
 def test_a_variant_is_a_gpus():
     with pytest.raises(ValueError, match="is a GPU's"):
         gpureduce.reduce(np.ones((3, 4)), "sum", axis=0, kernel="tile", device="cpu")
