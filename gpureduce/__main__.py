@@ -159,7 +159,9 @@ def main() -> None:
     begin = f"gpureduce: {words[0]}: "
     try:
         with warnings.catch_warnings():
-            warnings.showwarning = lambda message, *_: print(f"{begin}{message}", file=sys.stderr)
+            warnings.showwarning = lambda message, *_: print(
+                f"{begin}{as_words(message)}", file=sys.stderr
+            )
             arguments.run(arguments)
         sys.stdout.flush()
     except KeyboardInterrupt:
@@ -172,8 +174,13 @@ def main() -> None:
             sys.stdout.flush()
         except OSError:
             drop_output()
-        text = re.sub(rf"^(gpureduce\.)?{re.escape(words[0])}: ", "", f"{error}")
+        text = re.sub(rf"^(gpureduce\.)?{re.escape(words[0])}: ", "", as_words(error))
         parser.exit(1, f"{begin}{text}\n")
+
+
+def as_words(told: object) -> str:
+    """What the library advises in Python, as it is given here."""
+    return re.sub(r'\bdevice="([\w:]+)"', r"--device \1", f"{told}")
 
 
 def drop_output() -> None:

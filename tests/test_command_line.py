@@ -15,7 +15,7 @@ from table import OPS, assert_bits, call, dtype_names, numpy_dtype
 from test_threads import SECONDS, python
 
 import gpureduce
-from gpureduce import __main__
+from gpureduce import __main__, _core
 
 FUNCTIONS = [name for name, op in OPS.items() if op["function"]]
 A = (np.arange(24.0).reshape(2, 3, 4) * 7) % 11
@@ -351,6 +351,16 @@ def test_version(command, capsys):
         command("--version")
     assert ended.value.code == 0
     assert capsys.readouterr().out == f"gpureduce {gpureduce.__version__}\n"
+
+
+@pytest.mark.skipif(_core.device_count()[0] > 0, reason="there is a GPU")
+def test_what_is_advised_works_here(command, capsys):
+    with pytest.raises(SystemExit):
+        command("sum", "a.npy", "--device", "cuda")
+    (line,) = capsys.readouterr().err.splitlines()
+    advice = "--device cpu"
+    assert line.endswith(f", or use {advice}") and "device=" not in line
+    assert command("sum", "a.npy", *advice.split()) == command("sum", "a.npy")
 
 
 def test_warnings_are_a_line_too(command, capsys, monkeypatch):
