@@ -19,10 +19,15 @@ run: $(VENV)/demo
 	$(BIN)/python -m gpureduce demo --picture build/land.png
 
 # What looks at memory that all share goes first: the last line is then of the run that has the tests.
-# A file's tests by one process: they share what is slow to make.
+# A file's tests by one process: they share what is slow to make. The long ones first, or at the end
+# one process has such a file left and the others have nothing.
+LONG := device_code operators_fibers driver axes law tiles_fibers bits house devices operators_device \
+  trees_fibers oracle device_code_on_host threads fibers
+LONG_FILES := $(LONG:%=tests/test_%.py)
 test: $(VENV)/test
 	$(BIN)/python -m pytest -m alone $$(grep -l mark.alone tests/test_*.py)
-	$(BIN)/python -m pytest -n auto --maxprocesses 8 --dist loadfile -m "not alone"
+	$(BIN)/python -m pytest -n auto --maxprocesses 8 --dist loadfile --no-loadscope-reorder \
+	  -m "not alone" $(LONG_FILES) $(filter-out $(LONG_FILES),$(wildcard tests/test_*.py))
 
 lint: $(VENV)/lint
 	$(BIN)/ruff check
