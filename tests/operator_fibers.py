@@ -26,6 +26,18 @@ KERNELS = ", ".join(f"ladder::{kernel}<UserOperator>" for kernel in TEXTBOOK)
 FAILURES = ["", "a barrier that not all threads reach", "an address that is not aligned"]
 
 
+def shared(folder, header):
+    """Of several libraries: what each begins with is read once, by a compiled header."""
+    path, source = folder / "shared.h", ROOT / "tests/c/operator_fibers.cpp"
+    if not path.exists():
+        names = re.findall(r"^#include <.*>", source.read_text(), re.M)
+        names += [f'#include "{ROOT}/kernels/{name}"' for name in ("gpu/as_host.h", header)]
+        path.write_text("\n".join([*names, ""]))
+        command = ["g++", *FLAGS, *CHECKS, "-x", "c++-header", path, "-o", f"{path}.gch"]
+        subprocess.run(command, check=True)
+    return ["-include", path]
+
+
 class There:
     """An array on the device."""
 
@@ -108,7 +120,10 @@ class Fibers:
             source.write_text(text)
             object = target.with_suffix(".o")
             command = ["g++", *FLAGS, *CHECKS, f'-DOPERATOR_TEXT="{source}"']
-            command += [f"-DOPERATOR_KERNELS={KERNELS}"] if textbook else []
+            if textbook:
+                command += [f"-DOPERATOR_KERNELS={KERNELS}"]
+            else:
+                command += shared(self.folder, "gpu/operator.cuh")
             subprocess.run(
                 [*command, ROOT / "tests/c/operator_fibers.cpp", "-o", object], check=True
             )
