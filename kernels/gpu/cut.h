@@ -16,7 +16,7 @@ GPR_OPEN
   X(packed, "packed<F>", wide)                                                                \
   X(staged, "staged<F>", Variants<F>::brief)                                                  \
   X(rows, "rows<F>", true)                                                                    \
-  X(rows_counted, "rows<Counted<F>>", Lane<F>::neutral) /* that skip NaN, too: */             \
+  X(rows_counted, "rows<Counted<F>>", Lane<F>::neutral) /* that skip NaN */                   \
   X(columns, "columns<F>", Variants<F>::columns)                                              \
   X(columns_counted, "columns<F, true>", Joint<F>::value)                                     \
   X(segments, "segments<F>", few)                                                             \
@@ -81,7 +81,6 @@ struct AxesRow : AxesPrograms, AxesBytes {
   int rows_blocks, rows_loads, columns_blocks, columns_loads;
   int columns_together; /* of a packet's, what blocks leave for each other as one */
   int rows_end_quickly; /* in the middle of a packet */
-  int rows_neutral;     /* to which -0.0 is nothing */
   double ends;          /* a block's start and end, in steps */
   size_t state;         /* bytes, the number that counted with it */
   size_t moved;         /* of those, what a block leaves to another one as a rule */

@@ -28,7 +28,7 @@ struct RowsCut : ColumnsCut {
   bool cut_runs(Size packets, bool apart) {
     if (a.runs == 1 || a.length * row.bytes >= LONG_RUN) return true;
     if (packets >= (apart ? 2 : 1) * SHORT_RUN) return row.rows_end_quickly;
-    if (!row.rows_neutral || apart || a.reduced != 2 || packets < SHORTEST_RUN) return false;
+    if (!row.rows_counted || apart || a.reduced != 2 || packets < SHORTEST_RUN) return false;
     a.packets = (int)packets;
     a.tiles = up(a.runs * packets, (Size)GPR_WARP * row.rows_loads);
     a.runs = 1;

@@ -159,7 +159,6 @@ template <class F> struct AxesKernels {
     row.rows_blocks = RowsShape<F>::blocks;
     row.rows_loads = RowsShape<F>::loads;
     row.rows_end_quickly = has_quick_ends<F>();
-    row.rows_neutral = Lane<F>::neutral;
     row.ends = EndsOf<F>::value;
     row.columns_blocks = ColumnsShape<F>::blocks;
     row.columns_loads = ColumnsShape<F>::loads;
