@@ -37,7 +37,8 @@ typedef struct gpr_tile {
                 an output has nothing else */
   gpr_infinities *infinite; /* NULL, or what a quick row adds to */
   const int64_t *places;    /* NULL, or outputs are side by side and element i lies places[i] from
-                               data + o·across; `along` is how far apart most are */
+                               data + o·across; nothing lies by `along` then, which tells
+                               how far apart most are, to choose a way and to read ahead */
   gpr_cast cast; /* NULL, or what makes elements of those that lie here, of `bytes` each */
   int bytes;
   int repeated; /* they are multiples that stand for more elements */

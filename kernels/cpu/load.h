@@ -277,7 +277,7 @@ struct KeptLines {
   int64_t bytes() const { return m.n * m.bytes; }
   char *last() const { return to + (m.lines - 1) * bytes(); }
   void put(const char *x) {
-    if (places) places[lines] = x - m.data;
+    if (places) places[lines] = (int64_t)((uintptr_t)x - (uintptr_t)m.data); /* or in `to` */
     lines++;
   }
   void add(const char *x, const uint8_t *keep, Kept kept) {

@@ -93,7 +93,8 @@ static int64_t abreast(int64_t element) {
 /* A few columns whose rows lie one after the other: more of them, each of some of the rows. */
 static bool is_ribbon(const gpr_tile *t, int64_t element) {
   const int64_t row = t->outputs * element, most = abreast(element);
-  return t->along == row && t->n >= 64 && (is_small(element) ? 4 * row < most : 2 * row <= most);
+  return !t->places && t->along == row && t->n >= 64 &&
+         (is_small(element) ? 4 * row < most : 2 * row <= most);
 }
 static GPR_APART void fold_ribbon(const SideBySide &f, char *to, const gpr_tile *t, int64_t index) {
   enum { ROWS = 512, FEW_ROWS = 16 };

@@ -122,7 +122,7 @@ template <class R, class K> struct StepSums {
 template <class R, class K> struct TwofoldColumns : StepSums<R, K>, RealSteps<R> {
   using Sums = StepSums<R, K>;
   using Own = RealSteps<R>;
-  using Own::copy, Own::tile, Own::parts, Own::source, Own::width;
+  using Own::copy, Own::parts, Own::source, Own::width;
   using Own::start_of, Own::is_plain, Own::lies_ready, Own::skips, Own::is_cut, Own::keep_last;
   using Sums::STEPS, Sums::at, Sums::block, Sums::alive, typename Sums::Block;
   int64_t additions;
