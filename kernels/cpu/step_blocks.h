@@ -45,9 +45,9 @@ GPR_FN bool are_streams(const gpr_tile *t) {
   return t->n > STREAMS && (t->along > FAR_BYTES / t->n || t->along < -FAR_BYTES / t->n);
 }
 
-/* Of two vectors every second one of UNIT lanes, in an order that is a single shuffle's. */
-template <int UNIT, int... L> GPR_FN Doubles second_lanes(Doubles a, Doubles b, Lanes<L...>) {
-  return __builtin_shufflevector(a, b, (L / UNIT % 2 ? L - UNIT + WIDTH : L)...);
+/* Every second UNIT of doubles. */
+template <int UNIT, int... L> GPR_FN Doubles second_lanes(const double *x, Lanes<L...>) {
+  return __builtin_shufflevector(load(x), load(x + WIDTH), (L + L / UNIT * UNIT)...);
 }
 /* Rows of STEP reals where they lie; the next ones lie `ahead` of them, or 0. unit: 0, or every
  * second one of so many doubles counts. places: NULL, or how many bytes from x on each lies, and
@@ -68,8 +68,8 @@ template <class R> struct Piece {
   GPR_METHOD Doubles get(const R *at, int k) const {
     if constexpr (sizeof(R) == sizeof(double)) {
       const R *two = at + 2 * k * WIDTH;
-      if (unit == 1) return second_lanes<1>(load(two), load(two + WIDTH), LanesTo<WIDTH>());
-      if (unit == 2) return second_lanes<2>(load(two), load(two + WIDTH), LanesTo<WIDTH>());
+      if (unit == 1) return second_lanes<1>(two, LanesTo<WIDTH>());
+      if (unit == 2) return second_lanes<2>(two, LanesTo<WIDTH>());
     }
     return load(at + k * WIDTH);
   }
@@ -94,7 +94,7 @@ template <class R> struct Piece {
       });
     else
       walk([&](const R *at, const R *next) GPR_INLINED {
-        prefetch_later<STEP>(next);
+        prefetch_later<2 * STEP>(next);
         take(p.get(at, 0), p.get(at, 1));
       });
   }

@@ -60,14 +60,17 @@ template <class R> struct RealSteps {
   }
   bool is_straight(const Lines &l) const { return l.step == parts * source.bytes && !tile->cast; }
   bool is_plain(const Lines &l) const { return source.plain && is_straight(l); }
-  bool lies_ready(const Lines &l) const { return width >= STEP && is_plain(l); }
-  /* Whether it is every second element of a row of doubles. */
+  /* Whether they are every second one of doubles. */
   bool skips(const Lines &l) const {
-    return sizeof(R) == sizeof(double) && l.reals && source.plain && !tile->cast &&
+    return sizeof(R) == sizeof(double) && source.plain && !tile->cast &&
            l.step == 2 * parts * source.bytes;
   }
-  /* Whether the last one before this is less than a step. */
-  static bool is_cut(const Lines &l, int64_t row) { return l.reals && row * STEP > l.reals; }
+  bool lies_ready(const Lines &l) const { return width >= STEP && (is_plain(l) || skips(l)); }
+  /* Whether the last one before this is less than a step, or beyond its last element some are read
+   * that need not be there. */
+  bool is_cut(const Lines &l, int64_t row) const {
+    return l.reals ? row * STEP > l.reals - skips(l) : skips(l) && row == tile->n;
+  }
   /* The last of a row in any lanes: what is before them was there already. */
   GPR_METHOD void keep_last(const R *x, int64_t before) {
     for (int64_t j = 0; j < STEP; j++) {
@@ -83,19 +86,18 @@ template <class R> struct RealSteps {
     const R *const at = (const R *)(const void *)x;
     int64_t reals = least(start_of(first + steps - 1) + STEP - from, width);
     int64_t pitch = greatest(reals, (int64_t)STEP), lines = n;
-    if (skips(l) && (row + n) * STEP < l.reals) /* beyond the last element nothing is read */
-      return {at, 2 * STEP, n, ahead, parts};
     if (lies_ready(l) && !is_cut(l, row + n)) {
+      const int unit = skips(l) ? parts : 0;
       const int64_t stride = l.along / (int64_t)sizeof(R);
-      if (!l.places) return {at, stride, n, later * stride + ahead};
-      return {(const R *)(const void *)begin, 0, n, ahead, 0, l.places + row, later};
+      if (!l.places) return {at, stride, n, later * stride + ahead, unit};
+      return {(const R *)(const void *)begin, 0, n, ahead, unit, l.places + row, later};
     }
     const Piece<R> all = {copy, pitch, n, 0};
     if (l.reals) {
       pitch = n * STEP;
       reals = least(pitch, l.reals - row * STEP);
       lines = 1;
-      if (n == 1 && l.reals >= STEP && lies_ready(l)) {
+      if (n == 1 && l.reals >= STEP && is_plain(l)) {
         keep_last(at + reals - STEP, STEP - reals);
         return all;
       }
@@ -161,20 +163,19 @@ template <class R, class K> struct TwofoldColumns : StepSums<R, K>, RealSteps<R>
       if (!live) break;
       for (int64_t i = 0, m; i < n; i += m) {
         m = least(some, n - i);
-        if (m > 1 && ((lies_ready(l) && is_cut(l, row + i + m)) ||
-                      (skips(l) && (row + i + m) * STEP >= l.reals)))
-          m--; /* which is copied by itself */
+        if (m > 1 && lies_ready(l) && is_cut(l, row + i + m)) m--; /* which is copied by itself */
         const bool ends = row + i + some >= rows && beside;
         const int64_t most = l.places ? rows - row - i - m : m; /* that there are */
         const int64_t later = ends ? -(row + i) : next ? least(m, most) : 0;
         Piece<R> piece = this->rows_of(l, row + i, m, first, steps, later, ends ? beside : ahead);
-        const R *x = piece.x - start_of(first);
+        const int64_t apart = piece.unit ? 2 : 1;
+        const R *x = piece.x - apart * start_of(first);
         for (int64_t k = 0; k < live; k += Block::TOGETHER) {
-          const int64_t at = start_of(first + alive[k]);
+          const int64_t at = apart * start_of(first + alive[k]);
           piece.x = x + at;
           if constexpr (Block::TOGETHER > 1)
             if (k + 1 < live) {
-              const int64_t next = start_of(first + alive[k + 1]);
+              const int64_t next = apart * start_of(first + alive[k + 1]);
               block[alive[k]].add_two(block[alive[k + 1]], piece, next - at);
               continue;
             }
@@ -199,7 +200,7 @@ template <class R, class K> struct TwofoldColumns : StepSums<R, K>, RealSteps<R>
     const bool prefetches = prefetches_panels<R>();
     const bool asks = prefetches && follows && !rows_meet(l, rows);
     add_rows(l, rows, first, steps, 0, asks,
-             prefetches && (first + steps) * STEP < reals ? steps * STEP : 0);
+             prefetches && (first + steps) * STEP < reals ? steps * STEP * (1 + skips(l)) : 0);
   }
   /* Outputs of a tile from this one on, side by side in the first two. */
   GPR_APART void run_turned(const gpr_tile *t, int64_t first) {
@@ -251,7 +252,7 @@ template <class R, class K> struct TwofoldColumns : StepSums<R, K>, RealSteps<R>
     const Lines l = {x, STEP / parts * step, step, n * parts};
     const int64_t rows = (l.reals + STEP - 1) / STEP;
     choose(STEP, rows, l.reals);
-    if (lies_ready(l) && l.reals >= STEP && l.reals <= Block::ROWS * STEP)
+    if (is_plain(l) && l.reals >= STEP && l.reals <= Block::ROWS * STEP)
       add_block((const R *)(const void *)x, l.reals, ahead);
     else
       add_rows(l, rows, 0, 1, ahead);
