@@ -38,6 +38,12 @@ enum { DIRECT_BYTES = 8 << 10 };
 /* So many rows of no more bytes are quicker one after the other: of 20 bytes that lie apart, argmax
  * of 65536 rows took 0.61 ms, and 0.24 brought together; of 7 doubles 0.34 and 0.37. */
 enum { NARROW_BYTES = 32, NARROW_ROWS = 64 };
+/* Of columns that lie apart, kernels take what lies between as well, of so many rows of so many
+ * bytes and if all their lines are read anyway: the greatest of every second of (3774, 1496)
+ * doubles took 3.5 ms on an Intel Xeon brought together, and takes 2.1, of every sixth 1.18
+ * and 1.03; but argmax of every second of (30000, 20) floats took 0.29 ms, and takes 0.18 brought
+ * together. */
+enum { APART_ROWS = 32, APART_WIDTH = 256, LINE_BYTES = 64 };
 /* Rows of fewer elements are turned into columns. */
 enum { LONG_ROW = 16 };
 /* Of shorter rows, or of fewer rows side by side, tiles are made: these have quicker ways. */
@@ -92,6 +98,15 @@ static int is_aligned(const gpr_plan *p) {
   return even;
 }
 
+/* Whether kernels take columns that lie apart with what lies between. */
+static int lies_nearby(const gpr_plan *p, const gpr_tiles *t) {
+  const gpr_dims *kept = &p->axes->kept;
+  const int64_t step = kept->n ? kept->strides[kept->n - 1] : 0;
+  return t->side_by_side && p->row->side == GPR_COLUMNS && p->count >= APART_ROWS &&
+         step > p->bytes && step < LINE_BYTES && step <= p->row->apart * p->bytes &&
+         step * kept->shape[kept->n - 1] >= APART_WIDTH;
+}
+
 /* Where the last dimensions alone make tiles that are worth while. */
 static int lies_in_tiles(const gpr_plan *p, const gpr_tiles *t) {
   const gpr_axes *a = p->axes;
@@ -106,7 +121,7 @@ static int lies_in_tiles(const gpr_plan *p, const gpr_tiles *t) {
   if (a->kept.n > 1 && across * along < least) return 0;
   const gpr_dims *inside = t->side_by_side ? &a->kept : &a->reduced;
   const int apart = lies_apart(inside, p->bytes);
-  if (p->row->side && apart && !t->brought) return 0;
+  if (p->row->side && apart && !t->brought && !lies_nearby(p, t)) return 0;
   if (t->masked && (!inside->n || inside->strides[inside->n - 1] != p->bytes)) return 0;
   if (t->side_by_side) { /* a ribbon: a few columns whose rows lie one after the other */
     const int64_t run = across * p->bytes, words = gpr_word_of(run) < run ? 2 : 1;

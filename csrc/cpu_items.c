@@ -167,7 +167,7 @@ static int reduce_at_once(gpr_axes_run *run, gpr_lane *l, const gpr_tile *tile,
                           const gpr_box *block) {
   const gpr_row *row = run->plan.row;
   const int bytes = gpr_dtypes[row->dtype].bytes,
-            fits = row->side != GPR_COLUMNS || tile->outputs == 1 || tile->across == bytes ||
+            fits = row->side != GPR_COLUMNS || tile->outputs == 1 || run->tiles.side_by_side ||
                    tile->along == bytes;
   gpr_tile all = *tile;
   if (tile->repeated || (run->tiles.brought && row->side != GPR_LINES)) return 0;
@@ -219,7 +219,7 @@ static int fold_tile(gpr_axes_run *run, gpr_lane *l, const gpr_tile *tile, int64
     l->infinite.met = 1; /* which is not asked here */
     return row->fold(l->states, tile->data, tile->n, index);
   }
-  if (row->side == GPR_COLUMNS && (tile->across != bytes || tile->outputs == 1)) {
+  if (row->side == GPR_COLUMNS && (!run->tiles.side_by_side || tile->outputs == 1)) {
     for (int64_t j = 0; j < tile->outputs; j++)
       (tile->skip ? row->fold_skipping : row->fold)(l->states + (size_t)j * run->slot_bytes,
                                                     tile->data + j * tile->across, tile->n, index);

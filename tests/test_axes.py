@@ -2,9 +2,11 @@
 errors; and every element of a result is what the same numbers give alone, in every bit. On the CPU
 and, where there is one, on a device."""
 
+import ctypes
 import functools
 import inspect
 import itertools
+import mmap
 import warnings
 
 import numpy as np
@@ -266,6 +268,40 @@ def test_elements_that_lie_apart(op, dtype):
         near = np.ascontiguousarray(b).astype(extra.get("dtype", b.dtype))
         got, want = call(op, b, axis=axis, **extra), call(op, near, axis=axis)
         assert_bits(got, want, f"steps {down} and {right}, axis {axis}, {extra}")
+
+
+def at_the_end(size, dtype):
+    """So many elements, behind which nothing may be read."""
+    page, each = mmap.PAGESIZE, np.dtype(dtype).itemsize
+    room = -(-size * each // page) * page
+    memory = mmap.mmap(-1, room + page)
+    address = ctypes.addressof(ctypes.c_char.from_buffer(memory))
+    assert not ctypes.CDLL(None).mprotect(ctypes.c_void_p(address + room), page, 0)
+    return np.frombuffer(memory, dtype, size, room - size * each)
+
+
+@pytest.mark.parametrize(
+    "dtype", ["bool", "int8", "int16", "float16", "float32", "float64", "complex64", "complex128"]
+)
+@pytest.mark.parametrize(
+    "op", ["sum", "mean", "var", "prod", "max", "nanmin", "argmax", "any", "minmax"]
+)
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_what_lies_between_does_not_count(op, dtype):
+    """Nor is anything read behind the last element."""
+    worst = np.iinfo(dtype).max if dtype.startswith("int") else True if dtype == "bool" else np.nan
+    for (down, across), step in itertools.product(
+        ((2, 130), (8, 70), (40, 33), (70, 257), (300, 40)), (2, 3, 4, 5, 6, 7, 9)
+    ):
+        a = hard_matrix(op, numpy_dtype(dtype), (down, across))
+        all = at_the_end((a.size - 1) * step + 1, dtype)
+        all[:] = worst
+        each = step * a.itemsize
+        view = np.lib.stride_tricks.as_strided(all, a.shape, (across * each, each))
+        view[...] = a
+        for axis, back in itertools.product((0, 1), (1, -1)):
+            got, want = (call(op, b[:, ::back], axis=axis, device="cpu") for b in (view, a))
+            assert_bits(got, want, f"{down} rows of {across}, step {back * step}, axis {axis}")
 
 
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "complex64", "int32"])

@@ -106,6 +106,9 @@ typedef struct gpr_row {
   void (*finish)(const void *state, int64_t n, const void *with, void *result);
   int results;
   int side; /* gpr_side */
+  /* So many elements at most columns of GPR_COLUMNS may lie apart: those between are folded as
+   * well, and dropped, since that is quicker than to bring the others together. */
+  int apart;
   /* Finishes the outputs of a tile that has all their elements. with: NULL, or as finish()'s but
    * without means. Zero: this is no tile or `with` for it, and nothing was done. NULL: there is no
    * such way. */

@@ -69,13 +69,19 @@ template <class O, class T, template <class> class Op> struct Many<O, TreeFold<T
       n -= 1ll << level;
     }
   }
-  template <class Take> static void pieces(const gpr_tile *t, const Take &take) {
-    for (int64_t o = 0; o < t->outputs; o += ACROSS)
-      take(panel_of<T>(t).across(o), least((int64_t)ACROSS, t->outputs - o), o);
+  /* Calls take(rows, columns, the first one's output) for all; outputs are every `step`-th. */
+  template <class Take> static void pieces(const gpr_tile *t, int64_t step, const Take &take) {
+    const int64_t all = (t->outputs - 1) * step + 1, each = ACROSS / step * step;
+    for (int64_t j = 0; j < all; j += each)
+      take(panel_of<T>(t).across(j), least(each, all - j), j / step);
+  }
+  static int64_t step_of(const gpr_tile *t) {
+    return t->outputs > 1 ? t->across / (int64_t)sizeof(T) : 1;
   }
   static int run(const gpr_tile *t, const void *with, void *to) {
-    if (t->outputs > 1 && t->across != (int64_t)sizeof(T)) return 0;
-    pieces(t, [&](const Panel<T> &x, int64_t columns, int64_t o) {
+    const int64_t step = step_of(t);
+    if (step > 1 && t->along == (int64_t)sizeof(T)) return 0; /* rows */
+    pieces(t, step, [&](const Panel<T> &x, int64_t columns, int64_t o) {
       Row part[LEVELS_MOST];
       int parts = 0;
       blocks(x, columns, 0, [&](const Row &root, int) {
@@ -84,9 +90,10 @@ template <class O, class T, template <class> class Op> struct Many<O, TreeFold<T
       for (int i = parts - 2; i >= 0; i--)
         for (int64_t j = 0; j < columns; j++) part[i][j] = C::combine(part[i][j], part[i + 1][j]);
       const auto finish_with = [&](const With *initial) {
-        for (int64_t j = 0; j < columns; j++) {
+        typename O::Result *result = (typename O::Result *)to + o;
+        for (int64_t j = 0; j < columns; j += step) {
           TreeValue<F> value = {part[0][j]};
-          O::finish(value, t->n, initial, (typename O::Result *)to + o + j);
+          O::finish(value, t->n, initial, result++);
         }
       };
       if (with)
@@ -97,11 +104,13 @@ template <class O, class T, template <class> class Op> struct Many<O, TreeFold<T
     return 1;
   }
   static void fold(void *states, size_t, const gpr_tile *t, int64_t index) {
-    pieces(t, [&](const Panel<T> &x, int64_t columns, int64_t o) {
+    const int64_t step = step_of(t);
+    pieces(t, step, [&](const Panel<T> &x, int64_t columns, int64_t o) {
       typename F::State *state = (typename F::State *)states + o;
-      for (int64_t j = 0; j < columns; j++) F::start(state[j], index);
+      const int64_t outputs = (columns - 1) / step + 1;
+      for (int64_t j = 0; j < outputs; j++) F::start(state[j], index);
       blocks(x, columns, index, [&](const Row &root, int level) {
-        for (int64_t j = 0; j < columns; j++) push<C>(state[j], root[j], level);
+        for (int64_t j = 0; j < outputs; j++) push<C>(state[j], root[j * step], level);
       });
     });
   }

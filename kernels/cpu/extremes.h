@@ -85,6 +85,17 @@ template <class T, bool PLACE> struct BestColumns {
   }
 };
 
+template <class O, class T> struct Apart<O, Extremes<T>> {
+  static constexpr bool both = Asks<O>::low && Asks<O>::high;
+  static constexpr int most = !is_compared<T>() || !BestColumns<T, false>::same ? NOT_APART
+                              : both || Traits<T>::kind == KIND_COMPLEX         ? APART_LITTLE
+                                                                                : APART;
+};
+template <class O, class T, bool GREATEST> struct Apart<O, Position<T, GREATEST>> {
+  static constexpr int most = sizeof(T) == 1 ? (int)APART_LITTLE : Apart<Max<T>>::most;
+};
+template <class O, class T> struct Apart<O, Positions<T>> : Apart<MinMax<T>> {};
+
 template <class T> struct Columns<Extremes<T>> {
   enum { most = is_compared<T>() && BestColumns<T, false>::same ? WIDE_COLUMNS<T> : COLUMNS };
 };

@@ -221,7 +221,8 @@ template <class O, class T> struct Many<O, IntegerMoments<T>> : ManySides<O, Int
   static int run_spread(const gpr_tile *t, const gpr_spread *how, void *to) {
     const double freedom = (double)t->n - (how ? how->ddof : 0);
     Result *result = (Result *)to;
-    if (t->counts) return 0;
+    const bool columns = t->across == (int64_t)sizeof(T);
+    if (t->counts || (!columns && t->along != (int64_t)sizeof(T))) return 0;
     if (t->n == 1) { /* they are all the same */
       QuickMoments one{};
       O::finish(one, 1, how, result);
@@ -231,7 +232,6 @@ template <class O, class T> struct Many<O, IntegerMoments<T>> : ManySides<O, Int
     if (!(freedom >= 1 && freedom <= (double)t->n && freedom == (double)(int64_t)freedom) ||
         !ExactSums<T>::hold(t))
       return 0;
-    const bool columns = t->across == (int64_t)sizeof(T);
     ExactSums<T> s;
     double told[COLUMNS];
     for (int64_t o = 0, m; o < t->outputs; o += m) {

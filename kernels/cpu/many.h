@@ -35,6 +35,21 @@ static void reduce_alone(const typename F::Element *x, int64_t n, int64_t count,
   finish<O>(&s, count, with, result);
 }
 
+/* gpr_row's: by how much there is to do with each. */
+enum { APART = 6, APART_LITTLE = 3, NOT_APART = 1 };
+template <class O, class F = typename O::Fold> struct Apart {
+  static constexpr int most = F::law == GPR_FREE ? APART : APART_LITTLE;
+};
+template <class O, class T> struct Apart<O, IntegerProduct<T>> {
+  static constexpr int most = APART_LITTLE;
+};
+template <class O, class T> struct Apart<O, LongSum<T>> {
+  static constexpr int most = sizeof(T) < 8 ? APART : APART_LITTLE;
+};
+template <class O, class T> struct Apart<O, IntegerMoments<T>> {
+  static constexpr int most = NOT_APART;
+};
+
 /* --- columns -----------------------------------------------------------------------------------
  */
 
@@ -138,8 +153,31 @@ static bool for_strips(const gpr_tile *t, int64_t element, int64_t most, const T
   }
   return true;
 }
+/* Columns that lie some elements apart, with those between, which come from memory anyway: so many
+ * at a time that these have room for what is kept of each. */
+enum { APART_BYTES = 16 << 10 };
+GPR_FN gpr_tile with_between(const gpr_tile *t, int64_t element) {
+  gpr_tile all = *t;
+  all.outputs = (t->outputs - 1) * (t->across / element) + 1;
+  all.across = element;
+  return all;
+}
+static GPR_APART void fold_apart(const SideBySide &f, char *states, const gpr_tile *t,
+                                 int64_t index) {
+  const int64_t step = t->across / f.element, most = least(f.columns, APART_BYTES / f.state);
+  alignas(64) char part[APART_BYTES];
+  for_strips(t, t->across, most / step, [&](const gpr_tile *strip, int64_t o) {
+    const gpr_tile all = with_between(strip, f.element);
+    for (int64_t j = 0; j < all.outputs; j++) f.open(part + j * f.state);
+    f.fold(part, &all, index);
+    for (int64_t j = 0; j < strip->outputs; j++)
+      f.merge(states + (o + j) * f.state, part + j * step * f.state);
+    return true;
+  });
+}
 static GPR_APART void fold_sides(const SideBySide &f, char *states, const gpr_tile *t,
                                  int64_t index) {
+  if (t->across != f.element) return fold_apart(f, states, t, index);
   if (is_ribbon(t, f.element)) return fold_ribbon(f, states, t, index);
   for_strips(t, f.element, f.columns, [&](const gpr_tile *strip, int64_t o) {
     f.fold(states + o * f.state, strip, index);
@@ -198,6 +236,17 @@ struct AtOnce {
   int64_t element, result;                                      /* bytes */
   int64_t most;                                                 /* columns */
 };
+static GPR_APART int run_apart(const AtOnce &a, const gpr_tile *t, char *to) {
+  const int64_t step = t->across / a.element, most = least(a.most, APART_BYTES / a.result);
+  alignas(64) char some[APART_BYTES];
+  if (t->skip) return 0; /* of which those between would be told as well */
+  return for_strips(t, t->across, most / step, [&](const gpr_tile *strip, int64_t o) {
+    const gpr_tile all = with_between(strip, a.element);
+    if (!a.columns(&all, some)) return false;
+    copy(some, step * a.result, to + o * a.result, a.result, strip->outputs, (int)a.result);
+    return true;
+  });
+}
 static GPR_APART int run_at_once(const AtOnce &a, const gpr_tile *t, const void *with, char *to) {
   if (t->counts || with || is_ribbon(t, a.element)) return 0;
   if (t->along == a.element && t->across != t->along) {
@@ -205,6 +254,7 @@ static GPR_APART int run_at_once(const AtOnce &a, const gpr_tile *t, const void 
       a.line(t->data + o * t->across, t->n, t->skip, to + o * a.result);
     if (a.line || t->outputs > 1) return a.line != nullptr;
   }
+  if (t->across != a.element && t->outputs > 1) return run_apart(a, t, to);
   return for_strips(t, a.element, a.most, [&](const gpr_tile *strip, int64_t o) {
     return a.columns(strip, to + o * a.result);
   });

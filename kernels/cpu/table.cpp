@@ -82,6 +82,7 @@ template <class O, class F> constexpr void fill_row(gpr_row &row, int bytes) {
   row.finish = finish<O>;
   row.results = Results<O>::value;
   row.side = Many<Kernel>::side;
+  row.apart = Apart<Kernel>::most;
   row.many = Many<O>::run;
   row.fold_many = Many<Kernel>::fold;
   row.identity = identity<O>;
