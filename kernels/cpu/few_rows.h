@@ -35,8 +35,8 @@ template <class R> struct FewRows;
 
 /* Doubles hold the sums of floats that lie close together, and of others nearly. */
 template <> struct FewRows<float> : FewSteps<float> {
-  Doubles sum[ALL], off[ALL];
-  bool exact;
+  Doubles sum[ALL], off[ALL];   /* off: less than 0, or 0.0 where they are exact */
+  bool exact, infinite = false; /* infinite: there is such an element */
 
   /* Whether an element is infinite. */
   GPR_METHOD bool add() {
@@ -57,29 +57,30 @@ template <> struct FewRows<float> : FewSteps<float> {
   int range() const { return 53 - 24 - headroom(); }
   /* What they may be off by. */
   GPR_APART bool bound(const Sizes<float> *sizes) {
-    Words32 infinite = {};
+    Words32 huge = {};
     for (int s = 0; s < STEPS; s++) {
       Doubles by[2];
       sizes[s].bounds(range(), (double)rows, by);
       for (int k = 0; k < 2; k++) {
         const Doubles one = sum[2 * s + k];
-        off[2 * s + k] = (Doubles)(bits(by[k]) & (Words)(one - one == 0));
+        off[2 * s + k] = (Doubles)(bits(Doubles{} - by[k]) & (Words)(one - one == 0));
       }
-      infinite |= sizes[s].are_infinite();
+      huge |= sizes[s].are_infinite();
     }
-    return mask_of(infinite);
+    return infinite = mask_of(huge);
   }
   /* A vector of them, divided if DIVIDED; bits as decided()'s, and of lanes that are not sure. */
   template <bool DIVIDED> GPR_METHOD uint64_t round(int v, const Divisor &by, float *to) const {
     const Doubles one = sum[v];
     if (exact && DIVIDED) return divide_narrow(one, by.n, to);
-    if (DIVIDED) return divide_close(one, off[v], by.n, by.over, to) | decided(one);
+    const uint64_t odd = infinite ? decided(one) : 0;
+    if (DIVIDED) return divide_close(one, size_of(off[v]), by.n, by.over, to) | odd;
     round_lanes(one, to);
     if (exact) return 0;
     const Doubles lost = size_of(one - load((const float *)to));
     const Doubles half =
         (Doubles)(bits(one) & 0x7ffull << 52) * 0x1p-24; /* of a float's last bit */
-    return mask_of((Words)(off[v] != 0) & ~(Words)(lost + off[v] < half)) | decided(one);
+    return signs_of(bits(off[v]) & ~bits(lost - off[v] - half)) | odd;
   }
 };
 

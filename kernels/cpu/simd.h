@@ -135,6 +135,15 @@ template <class V> GPR_FN uint64_t mask_of(V lanes) {
   return mask;
 }
 
+/* One bit a lane that is less than 0. */
+GPR_FN uint64_t signs_of(Words lanes) {
+#if defined(__AVX512DQ__) || (defined(__AVX2__) && !defined(__AVX512F__))
+  return mask_of(lanes);
+#else
+  return mask_of((Words)((Counts)lanes < 0));
+#endif
+}
+
 /* The first lane of 0 and -1 that is not 0, or how many there are. */
 template <class V> GPR_FN int64_t first_lane(V lanes) {
   constexpr int64_t n = sizeof lanes / sizeof lanes[0];
