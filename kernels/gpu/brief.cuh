@@ -102,8 +102,8 @@ template <int U, class F, class LOAD> GPR_DEVICE void fold_alone(const gpr_axes_
   }
 }
 
-/* Outputs of one element each: whether they are brief before anything else, and which of them go by
- * One. */
+/* Outputs of one element each: whether they are brief before they are packed or staged, and which
+ * of them go by One. */
 template <class F> struct Ones {
   static constexpr bool first = false;
   static GPR_DEVICE bool suit(const gpr_axes_args &a) { return !a.where && !a.has_initial; }

@@ -65,7 +65,7 @@ struct AxesBytes {
 /* And what their launch depends on. */
 struct AxesRow : AxesPrograms, AxesBytes {
   int is_tree, is_ordered;
-  int brief_ones;                /* outputs of one element are brief */
+  int brief_ones;                /* outputs of one element are neither packed nor staged */
   int staged_skips;              /* NaN; rows there need no state in memory */
   int brief_loads, brief_blocks; /* loads: of lanes that share an output */
   int brief_each;                /* elements that a lane folds in a short time */

@@ -12,8 +12,8 @@ GPR_OPEN
 
 /* --- windows ---------------------------------------------------------------------------------- */
 
-/* COUNT of them for 2^h squares of numbers below 2^top. Those from the second to the MORE-th are a
- * bit wider than the one before them, which takes what two additions leave. */
+/* COUNT of them for 2^h squares of numbers below 2^top. MORE of them, from the second on, are a bit
+ * wider than the one before, since they take what two additions leave. */
 template <int h, int COUNT, int MORE = 0> struct SquareWindows {
   static constexpr int squares = COUNT;
   double window[COUNT];

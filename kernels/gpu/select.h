@@ -13,8 +13,8 @@ struct AxesCut : TreesCut {
   bool prefers_brief(Size least) {
     const Size bytes = a.count * row.bytes;
     const bool are_uneven = row.uneven_bytes && bytes % row.uneven_bytes;
-    /* What skips NaN has no rows: of 37 MB of rows of 6.3 KB the greatest floats took 21 µs on an
-     * H200 as packets of tiles and 10.5 so. */
+    /* Extremes that skip NaN have no rows: of 37 MB of rows of 6.3 KB the greatest floats took 21
+     * µs on an H200 as packets of tiles and 10.5 so. */
     const Size most =
         a.skip && !row.rows_counted && !row.is_ordered ? 2 * row.brief_bytes : row.brief_bytes;
     return !wanted && is_native() && bytes <= most && !are_long_packets() &&
@@ -67,7 +67,7 @@ struct AxesCut : TreesCut {
                                  : all   ? row.shallow
                                  : skips ? row.skipping
                                          : row.counted;
-    const bool are_slow = program == row.counted && (!a.where || row.bytes >= 8);
+    const bool are_slow = program == row.counted && (a.where ? row.bytes == 8 : !row.rows_counted);
     if (!wanted && a.count > (are_slow ? (int)COUNTED_ROWS : row.strip_rows)) return false;
     return program &&
            take(program,

@@ -52,6 +52,10 @@ static void draw(Random &random, int bytes, gpr_axes_args &a) {
   }
   a.skip = !random.below(3);
   a.has_initial = !random.below(4);
+  a.ddof = (double)random.below(2);
+  if (random.below(8)) return;
+  a.where = data;
+  for (int d = 0; d < all; d++) a.dim[d].where_stride = a.dim[d].stride / bytes;
 }
 
 /* So many packets does a run of the innermost dimension touch, at most. */
@@ -167,8 +171,9 @@ static bool are_strips_lost(const gpr::AxesRow &row, const gpr_axes_args &a,
   const bool few = alone || (a.count > 1 && a.count <= gpr::ROWS_OF_STRIPS);
   if (whole) return !few || (a.skip && !(alone && a.op == GPR_OP_SUM));
   if (skips) return !gpr::only_skips(a);
-  if (launch.kernel == row.counted) return !a.skip || (row.skipping && gpr::only_skips(a));
-  return a.skip || few;
+  if (launch.kernel == row.counted)
+    return !(a.skip || a.where) || (row.skipping && gpr::only_skips(a));
+  return a.skip || a.where || few;
 }
 /* What breaks a rule, or 0. */
 static int broken(const gpr::AxesRow &row, const gpr_axes_args &a, const gpr_axes_launch &launch) {
