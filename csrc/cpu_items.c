@@ -219,7 +219,8 @@ static int fold_tile(gpr_axes_run *run, gpr_lane *l, const gpr_tile *tile, int64
     l->infinite.met = 1; /* which is not asked here */
     return row->fold(l->states, tile->data, tile->n, index);
   }
-  if (row->side == GPR_COLUMNS && (!run->tiles.side_by_side || tile->outputs == 1)) {
+  const int is_line = tile->outputs == 1 && (tile->n == 1 || tile->along == bytes);
+  if (row->side == GPR_COLUMNS && (!run->tiles.side_by_side || is_line)) {
     for (int64_t j = 0; j < tile->outputs; j++)
       (tile->skip ? row->fold_skipping : row->fold)(l->states + (size_t)j * run->slot_bytes,
                                                     tile->data + j * tile->across, tile->n, index);

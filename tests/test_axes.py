@@ -280,6 +280,18 @@ def at_the_end(size, dtype):
     return np.frombuffer(memory, dtype, size, room - size * each)
 
 
+@pytest.mark.parametrize("op, dtype", [("max", "float64"), ("argmax", "int32"), ("sum", "int32")])
+def test_the_last_of_many_columns(op, dtype):
+    """A block of columns may leave one alone, whose elements lie a row apart."""
+    rows, columns = 4097, 512 * 512 + 1
+    item = np.dtype(dtype).itemsize
+    base = np.zeros(2 * rows + columns, dtype)
+    a = np.lib.stride_tricks.as_strided(base, (rows, columns), (2 * item, item))
+    base[columns + 10 : columns + 12] = 9, 5  # of which the last column has the 5 alone
+    got, want = (getattr(gpureduce, op)(x, axis=0) for x in (a, a[:, -3:].copy()))
+    assert got[-3:].tobytes() == want.tobytes()
+
+
 @pytest.mark.parametrize(
     "dtype", ["bool", "int8", "int16", "float16", "float32", "float64", "complex64", "complex128"]
 )

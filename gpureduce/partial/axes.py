@@ -16,7 +16,7 @@ def axes_of(axis: int | Sequence[int] | None, dims: int, called: str) -> tuple[i
     if type(axis) is int and 0 <= axis < dims:
         return (axis,)
     given = integers(axis, f"{called}: axis")
-    if not dims and given in ((0,), (-1,)):  # as NumPy has it
+    if not dims and given in ((0,), (-1,)):  # NumPy takes these as numbers
         return ()
     for one in given:
         if not -dims <= one < dims:
