@@ -109,8 +109,8 @@ template <class T> struct BriefPace<PairSum<T>> { static constexpr double value 
 template <> struct BriefPace<PairSum<float16>> { static constexpr double value = 1.45; };
 template <class T> struct BriefPace<PairSum<complex<T>>> { static constexpr double value = 1.3; };
 
-/* And tiles (columns_cut.h). Extremes of complex numbers take columns 1.5 to 2.6 times as long as
- * their reading. */
+/* And tiles (columns_cut.h). Extremes of complex numbers take columns two to three times as long
+ * as their reading. */
 template <class F> struct TilePace {
   static constexpr double value = sizeof(typename F::Element) == 1 ? 3 : 1.75;
 };
