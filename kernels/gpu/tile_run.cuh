@@ -2,6 +2,7 @@
 #pragma once
 
 #include "again.cuh"
+#include "any_elements.cuh"
 #include "counted.cuh"
 #include "tile_cells.cuh"
 
@@ -39,10 +40,12 @@ template <int U, class Byte> GPR_DEVICE uint32_t gone_of(int left, Byte byte) {
   return gone;
 }
 
-/* Loads of any dtype are calls, which do not wait for memory together. */
-enum { ANY_LOADS = 4 };
+/* Elements of any dtype take two registers each while they are on their way, or four. */
+enum { ANY_LOADS = 8 };
 template <class F, class LOAD> struct LoadsOf { static constexpr int value = TileShape<F>::loads; };
-template <class F> struct LoadsOf<F, AnyDtype> { static constexpr int value = ANY_LOADS; };
+template <class F> struct LoadsOf<F, AnyDtype> {
+  static constexpr int all = TileShape<F>::loads, value = all < ANY_LOADS ? all : ANY_LOADS;
+};
 
 /* Where there is no table: bytes from an element of a lane to its next, as the host reckoned them.
  * Of what is multiplied here the compiler makes chains of additions. */
@@ -54,6 +57,7 @@ struct Steps {
 template <class F, class LOAD, int LOADS = LoadsOf<F, LOAD>::value> struct TileRun {
   typedef typename F::Element T;
   static constexpr int U = LOADS;
+  static constexpr bool is_any = Same<LOAD, AnyDtype>::value;
   const gpr_axes_args &a;
   const BoxTable<F::ordered> *table; /* of a box of several dimensions */
   const char *data, *where;          /* the first element */
@@ -77,7 +81,15 @@ template <class F, class LOAD, int LOADS = LoadsOf<F, LOAD>::value> struct TileR
   /* Elements r, r + down, …; of those that are not among `left` the first again. */
   template <int U, bool ALL>
   GPR_DEVICE void load(T (&x)[U], int64_t r, int down, int left, const Steps &steps) const {
-    if (a.boxed > 1) {
+    if constexpr (is_any) {
+      const char *from[U];
+      GPR_EACH(u, U) {
+        const int its = u < left ? u : 0;
+        from[u] = data + (a.boxed > 1 ? table->data[(int)r + its * down]
+                                      : r * stride + its * steps.data);
+      }
+      AnyElements<T, U>().get(x, from, a);
+    } else if (a.boxed > 1) {
       GPR_EACH(u, U)
         x[u] = load_here(data + table->data[(int)r + (ALL || u < left ? u * down : 0)]);
     } else {
@@ -150,7 +162,7 @@ template <class F, class LOAD, int LOADS = LoadsOf<F, LOAD>::value> struct TileR
       uint32_t valid = ~0u >> (32 - U);
       const bool are_all = r + (U - 1) * down < stop;
       const int left = are_all ? U : small_quotient_of((int)(stop - r) + down - 1, down);
-      if (are_all)
+      if (are_all && !is_any)
         load<U, true>(x, r, down, U, steps);
       else
         load<U, false>(x, r, down, left, steps);
