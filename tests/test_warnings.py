@@ -167,6 +167,66 @@ def test_what_comes_in_parts_tells_the_line_that_asked(way):
         assert Path(one.filename) == here and one.lineno in asks
 
 
+def cast_by_accumulator():
+    gpureduce.Accumulator("sum", dtype="f4").add([1e300])
+
+
+def cast_of_a_product():
+    gpureduce.partials([1e300], "prod", dtype="f4")
+
+
+def cast_of_an_operator():
+    gpureduce.Operator("f8", combine="a + b", identity=0.0)([1e300], dtype="f4")
+
+
+def cast_into_out():
+    plus = gpureduce.Operator("f8", combine="a + b", identity=0.0)
+    plus([1e300], out=np.zeros((), np.float32))
+
+
+def part_of_a_product():
+    gpureduce.partials([1e300, 1e300], "prod")
+
+
+def block_of_a_product():
+    gpureduce.Accumulator("prod").add([1e300, 1e300])
+
+
+def wrong_identity():
+    gpureduce.Operator("f8", combine="a + b", identity=1.0)([1.0])
+
+
+@pytest.mark.parametrize(
+    "way",
+    [
+        cast_by_accumulator,
+        cast_of_a_product,
+        cast_of_an_operator,
+        cast_into_out,
+        part_of_a_product,
+        block_of_a_product,
+        wrong_identity,
+    ],
+)
+def test_what_is_told_on_the_way_tells_the_line_that_asked(way):
+    with warnings.catch_warnings(record=True) as caught, np.errstate(over="warn"):
+        warnings.simplefilter("always")
+        way()
+    (one,) = caught
+    lines = range(way.__code__.co_firstlineno, way.__code__.co_firstlineno + 4)
+    assert one.filename == way.__code__.co_filename and one.lineno in lines
+    if way is wrong_identity:
+        return
+    name = "cast" if "cast" in way.__name__ else "reduce"
+    assert str(one.message) == f"overflow encountered in {name}"
+    with np.errstate(over="raise"), pytest.raises(FloatingPointError, match="overflow"):
+        way()
+    met = []
+    with np.errstate(over="call", call=lambda what, _: met.append(what)):
+        way()
+    assert met == ["overflow"]
+
+
 def test_parts_that_clash():
     """Infinities of both signs are NaN to canonical words, where that is not left out."""
     parts = [gpureduce.partials([x], "sum") for x in (np.inf, -np.inf)]

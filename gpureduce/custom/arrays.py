@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gpureduce.caller import told_of
 from gpureduce.chunked import check_in_memory
 
 if TYPE_CHECKING:
@@ -120,5 +121,6 @@ def checked_out(name: str, result: Array, out: Any) -> Array:
 def put(name: str, result: Array, out: Any) -> Array:
     """The result into the caller's own array."""
     room = checked_out(name, result, out)
-    np.copyto(room, result, casting="same_kind")
+    with told_of("cast"):
+        np.copyto(room, result, casting="same_kind")
     return room

@@ -1,6 +1,5 @@
 """The public operators: what users write, made for each dtype when it is first asked for."""
 
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
@@ -8,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
+from gpureduce.caller import tell, told_of
 from gpureduce.chunked import takes_operators
 from gpureduce.custom import again, runner
 from gpureduce.custom import arrays as host
@@ -301,7 +301,8 @@ class Operator:
         names = tuple(r.name for r in results)
         for n, wanted in enumerate(each(self.name, "dtype", dtype, names)):
             if wanted is not None:
-                found[n] = found[n].astype(wanted)
+                with told_of("cast"):
+                    found[n] = found[n].astype(wanted)
         outs = each(self.name, "out", out, names)
         for f, o in zip(found, outs, strict=True):
             if o is not None:
@@ -377,11 +378,9 @@ class Operator:
         if program.identity is None or self._warned or is_neutral(program):
             return
         self._warned = True
-        warnings.warn(
+        tell(
             f"{self.name}: the identity changes what it is combined with, and elements that do "
-            "not count will show; gpureduce.check_operator() tells more",
-            RuntimeWarning,
-            stacklevel=6,
+            "not count will show; gpureduce.check_operator() tells more"
         )
 
     def _initial(self, program: Any, initial: Any, is_absent: bool) -> list[Any]:

@@ -1,13 +1,13 @@
 """One call of an operator: from arrays and axes to its results."""
 
 import math
-import warnings
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from gpureduce.caller import tell
 from gpureduce.custom import evaluate
 from gpureduce.custom.native import Native, native
 from gpureduce.custom.program import Input, Program, Result
@@ -37,11 +37,9 @@ def _tell_once(name: str) -> None:
     global _told
     if not _told:
         _told = True
-        warnings.warn(
+        tell(
             f"{name}: there is no C compiler ({looked_for()}) that could compile it; "
-            "operators run by NumPy: the same tree, but slower",
-            RuntimeWarning,
-            stacklevel=6,
+            "operators run by NumPy: the same tree, but slower"
         )
 
 

@@ -8,6 +8,7 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
+from gpureduce.caller import told_of
 from gpureduce.partial import form, merging, positions
 from gpureduce.partial.carrier import Partials
 from gpureduce.partial.given import lengths
@@ -89,7 +90,8 @@ class Accumulator:
                 f"gpureduce.Accumulator.add: {given.dtype} is not converted to {self.dtype}: give "
                 "the Accumulator another dtype, or the block converted"
             )
-        return given.astype(self.dtype)
+        with told_of("cast"):
+            return given.astype(self.dtype)
 
     def _rows(self, block: ArrayLike, where: Any) -> tuple[Any, Any]:
         """With all that is reduced along the first axis."""

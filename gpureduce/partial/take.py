@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from gpureduce import _core
+from gpureduce.caller import told_of
 from gpureduce.functions import _is_custom
 from gpureduce.partial import positions, trees
 from gpureduce.partial.axes import axes_of
@@ -119,8 +120,10 @@ def partials(
     kind = kind_of(name, of if of.isnative else of.newbyteorder("="), "partials")
     if kind.tree:
         if dtype is not None and np.dtype(dtype) != a.dtype:
-            a = a.astype(dtype)
-        return trees.taken(kind, a, axis, keepdims, where, offset)
+            with told_of("cast"):
+                a = a.astype(dtype)
+        with told_of("reduce"):
+            return trees.taken(kind, a, axis, keepdims, where, offset)
     how = (
         INDEX[name],
         a,

@@ -1,7 +1,5 @@
 """What finish() tells of its results: as csrc/python/warn.c does, as far as partials know it."""
 
-import sys
-import warnings
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -9,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpureduce import _core
+from gpureduce.caller import tell
 from gpureduce.partial.kinds import HEADER, ROWS, Kind
 
 _NONEMPTY = ("min", "max", "ptp", "minmax", "argmin", "argmax", "argminmax")
@@ -39,7 +38,7 @@ def warn(
     skips = asked.startswith("nan") and kind.dtype.kind in "fcmMV"
     text = _of_few(asked, kind, least, ddof, skips)
     if text:
-        _tell(text)
+        tell(text)
     of = asked.removeprefix("nan")
     if of not in _ARITHMETIC or found.dtype.kind not in "fcV":
         return
@@ -66,17 +65,9 @@ def _tell_of(name: str, flags: int) -> None:
     modes: Mapping[str, object] = np.geterr()
     for flag, (mode, what) in _ERRORS.items():
         if flags & flag and modes[mode] == "warn":
-            _tell(f"{what} encountered in {name}")
+            tell(f"{what} encountered in {name}")
             flags -= flag
     _core.float_errors(name, flags)
-
-
-def _tell(text: str) -> None:
-    """Of the line that called the package: Python shows a line's warning once."""
-    frame, level = sys._getframe(), 1
-    while frame.f_back and frame.f_globals.get("__name__", "").partition(".")[0] == "gpureduce":
-        frame, level = frame.f_back, level + 1
-    warnings.warn(text, RuntimeWarning, stacklevel=level)
 
 
 def _of_few(asked: str, kind: Kind, least: int, ddof: float, skips: bool) -> str | None:
