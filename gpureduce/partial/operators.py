@@ -138,12 +138,13 @@ def _case(operator: Any, x: Any, where: Any) -> Any:
 def taken_by(operator: Any, x: Any, axis: Any, keepdims: bool, where: Any, offset: Any) -> Partials:
     case, mask = _case(operator, x, where)
     axes = axes_of(axis, len(case.shape), "gpureduce.partials")
-    start, left = trees.start_of(offset), left_of(case.shape, axes, keepdims)
+    left = left_of(case.shape, axes, keepdims)
     if len(axes) != 1:
         case, mask = _in_one_axis(case, mask, axes)
         axes = (0,)
     at = axes[0]
     count = case.shape[at]
+    start = trees.start_of(offset, count)
     kinds = tuple(host.kind(operator.name, a) for a in case.arrays)
     # As if there were a mask, wherever there may be one: with and without it they have to merge.
     has_none = operator._program(kinds).identity is not None

@@ -10,8 +10,6 @@ from gpureduce.partial.carrier import Partials
 from gpureduce.partial.given import integers
 from gpureduce.partial.kinds import COUNT, HEADER, Kind
 
-_LAST = np.iinfo(np.int64).max
-
 
 def shift(p: Partials, offset: Any, whole: Any, shape: tuple[int, ...]) -> None:
     """Positions in a part of this shape become positions in the whole array."""
@@ -19,12 +17,7 @@ def shift(p: Partials, offset: Any, whole: Any, shape: tuple[int, ...]) -> None:
     for place in _words_of(p.kind):
         index: NDArray[np.int64] = p.raw[..., place]
         if whole is None:
-            start = trees.start_of(offset)
-            if found.any() and start > _LAST - int(index[found].max()):
-                raise ValueError(
-                    f"gpureduce.partials: positions from offset {start} on go beyond 2^63 - 1"
-                )
-            index[found] += start
+            index[found] += trees.start_of(offset, int(index[found].max(initial=0)))
         elif found.any():
             index[found] = _place(index[found], offset, whole, shape)
 

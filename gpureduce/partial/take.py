@@ -19,14 +19,22 @@ from gpureduce.progress import Progress, shown
 
 # What a mask leaves out is the least or the greatest to the kernels, and cannot be both.
 _OF_BOTH_ENDS = ("ptp", "minmax")
+_OF_POSITIONS = "which tells argmin and its like where offset lies: give offset as one integer"
 
 
-def _check(name: str, dtype: Any, where: Any) -> None:
+def _check(name: str, axis: Any, dtype: Any, where: Any, whole: Any) -> None:
     op = _OPERATORS[INDEX[name]]
     if dtype is not None and not op["takes_dtype"]:
         raise TypeError(f"gpureduce.partials: {name} takes no dtype")
     if where is not True and (op["position"] or name in _OF_BOTH_ENDS):
         raise TypeError(f"gpureduce.partials: {name} takes no where")
+    if whole is not None and not op["position"]:
+        raise TypeError(f"gpureduce.partials: {name} takes no whole, {_OF_POSITIONS}")
+    if whole is not None and axis is not None:
+        raise ValueError(
+            f"gpureduce.partials: whole {whole} is of positions among all axes: along axis {axis} "
+            "offset alone tells where x begins"
+        )
 
 
 def partials(
@@ -65,9 +73,9 @@ def partials(
         Of argmin and its like, of products of floats and of users' operators: where x begins in
         the whole array, as the index of its first element along the reduced axes (in C order of
         them). With `whole`, its place along each axis of the whole array, whose index argmin of
-        all axes then gives.
+        all axes then gives. To other operators it makes no difference.
     whole : sequence of ints, optional
-        The shape of the whole array.
+        Of argmin and its like of all axes: the shape of the whole array.
     device : {"auto", "cpu"}, optional
         They are taken on the CPU, wherever the array lies.
     progress : bool or callable, optional
@@ -81,9 +89,11 @@ def partials(
     Raises
     ------
     TypeError
-        There are no partials of the operator for the dtype, or it does not take dtype or where.
+        There are no partials of the operator for the dtype, or it does not take dtype, where or
+        whole.
     ValueError
-        op is not known; or device is another; or offset is not within the whole array.
+        op is not known; or device is another; or offset is negative, too large or not within the
+        whole array.
     numpy.exceptions.AxisError
         An axis is out of bounds.
 
@@ -111,11 +121,13 @@ def partials(
             raise TypeError(
                 f"gpureduce.partials: {op.name} takes no dtype: convert with x.astype() first"
             )
+        if whole is not None:
+            raise TypeError(f"gpureduce.partials: {op.name} takes no whole, {_OF_POSITIONS}")
         return taken_by(op, x, axis, keepdims, where, offset)
     a = array_of(x, "partials")
     where = mask_of(where, "partials", a.shape)
     name = name_of(op, "partials")
-    _check(name, dtype, where)
+    _check(name, axis, dtype, where, whole)
     of = np.dtype(dtype) if dtype is not None else a.dtype
     kind = kind_of(name, of if of.isnative else of.newbyteorder("="), "partials")
     if kind.tree:
@@ -137,8 +149,12 @@ def partials(
     p = Partials(kind, name, shown(progress, "partials", _core.partials, *how, False))
     if kind.op in ("var", "nanvar") and kind.dtype.kind in "fV":
         _look_for_signs(p, a, op=kind.op, axis=axis, dtype=dtype, where=where, keepdims=keepdims)
-    if kind.is_position and not (whole is None and type(offset) is int and offset == 0):
-        positions.shift(p, offset, whole, a.shape if axis is None else ())
+    if type(offset) is int and offset == 0 and whole is None:
+        return p
+    if kind.is_position:
+        positions.shift(p, offset, whole, a.shape)
+    else:
+        trees.start_of(offset)
     return p
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from gpureduce.partial.axes import as_one, axes_of, left_of
+from gpureduce.partial.axes import along, as_one, axes_of, left_of
 from gpureduce.partial.carrier import Partials
 from gpureduce.partial.given import integer
 from gpureduce.partial.kinds import HEADER, Kind, dtype_of, name_of
@@ -16,6 +16,7 @@ from gpureduce.partial.kinds import HEADER, Kind, dtype_of, name_of
 Node = list[NDArray[Any]]
 # After the header, the bounds.
 START, STOP, VALUES = HEADER, HEADER + 1, HEADER + 2
+LAST = np.iinfo(np.int64).max
 # Of an array at a time, so that a view costs no second copy of all.
 _COPIED_BYTES = 4 << 20
 
@@ -123,10 +124,16 @@ def finished(p: Partials, op: Any, dtype: DTypeLike | None) -> Any:
     return p.kind.tree.finish(root)
 
 
-def start_of(offset: Any) -> int:
+def start_of(offset: Any, behind: int = 0) -> int:
+    """behind: how far the indices go on from there, to 2^63 - 1 at the most."""
     start = integer(offset, "gpureduce.partials: offset")
     if start < 0:
         raise ValueError(f"gpureduce.partials: offset {start} is negative: 0 is the first")
+    if start > LAST - behind:
+        raise ValueError(
+            f"gpureduce.partials: offset {start} is too large: the indices would go beyond "
+            f"2^63 - 1; up to {LAST - behind} would do"
+        )
     return start
 
 
@@ -135,7 +142,7 @@ def taken(
 ) -> Partials:
     """The blocks of an array whose first element along the reduced axes has this index."""
     axes = axes_of(axis, x.ndim, "gpureduce.partials")
-    start = start_of(offset)
+    start = start_of(offset, along(x.shape, axes))
     at = axes[0] if len(axes) == 1 else 0
     mask = where if where is True else np.broadcast_to(where, x.shape)
     pushed = _Pushed(kind, start)
