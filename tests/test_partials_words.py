@@ -187,7 +187,7 @@ def test_a_file_that_is_no_accumulator(tmp_path):
     file = io.BytesIO()
     acc.save(file)
     for data in (file.getvalue()[:-3], b"nothing", b""):
-        with pytest.raises(ValueError):
+        with pytest.raises(ValueError, match=r"^gpureduce\.Accumulator\.load: "):
             gpureduce.Accumulator.load(io.BytesIO(data))
     (tmp_path / "kept").write_bytes(b"old")
     with pytest.raises(OSError):

@@ -207,7 +207,8 @@ class Accumulator:
         """
         is_path = isinstance(file, str | os.PathLike)
         data = Path(file).read_bytes() if is_path else file.read()  # type: ignore[arg-type,union-attr]
-        p, added = form.frombytes(data[8:]), int.from_bytes(data[:8], "little")
+        p = form.frombytes(data[8:], "Accumulator.load")
+        added = int.from_bytes(data[:8], "little")
         least = positions.end_of(p) if p.kind.is_position else p.stop
         if added < least or (p.kind.tree and added != p.stop):
             raise ValueError(

@@ -33,57 +33,63 @@ def tobytes(p: Partials, function: str | None = None) -> bytes:
     return head + shape + text + np.ascontiguousarray(raw, "<i8").tobytes()
 
 
-def _bad(why: str) -> ValueError:
-    return ValueError(f"gpureduce.Partials.frombytes: {why}")
+class _BadError(ValueError):
+    """Why bytes are no partials."""
 
 
 def _kind(text: str, number: int) -> Kind:
     """Of the words that name it."""
     what, _, dtype = text.partition(": ")[2].rpartition(" of ")
     if not text.startswith(f"gpureduce partials {VERSION}: ") or not what:
-        raise _bad(f"these are no partials of this version, {VERSION}, but {text!r}")
+        raise _BadError(f"these are no partials of this version, {VERSION}, but {text!r}")
     try:
         kind = kind_of(what.removesuffix(" along the tree"), dtype_of(dtype), "Partials.frombytes")
     except (TypeError, ValueError, KeyError, SyntaxError):  # what NumPy makes of words of a dtype
-        raise _bad(
+        raise _BadError(
             f"partials of {what} of {dtype} are not known here; those of a user's operator are "
             "pickled"
         ) from None
     if kind.text != text or kind.number != number:
-        raise _bad(f"the kind {number} is not that of {text!r}: they are damaged")
+        raise _BadError(f"the kind {number} is not that of {text!r}: they are damaged")
     return kind
 
 
-def frombytes(data: bytes) -> Partials:
+def frombytes(data: bytes, function: str = "Partials.frombytes") -> Partials:
     try:
         data = bytes(memoryview(data))
     except TypeError:
         raise TypeError(
-            f"gpureduce.Partials.frombytes: {type(data).__name__} is not bytes, which tobytes() "
-            "gives"
+            f"gpureduce.{function}: {type(data).__name__} is not bytes, which tobytes() gives"
         ) from None
+    try:
+        return _read(data, function)
+    except _BadError as error:
+        raise ValueError(f"gpureduce.{function}: {error}") from None
+
+
+def _read(data: bytes, function: str) -> Partials:
     if len(data) < _HEAD.size:
-        raise _bad(f"{len(data)} bytes are cut short: the head alone has {_HEAD.size}")
+        raise _BadError(f"{len(data)} bytes are cut short: the head alone has {_HEAD.size}")
     magic, version, number, length, ndim, words, start, stop = _HEAD.unpack_from(data)
     if magic != MAGIC:
-        raise _bad("these are no partials: they do not begin with GPRPART")
+        raise _BadError("these are no partials: they do not begin with GPRPART")
     if version != VERSION:
         if version == VERSION << 24:
-            raise _bad("they are of the other byte order: they have to be little-endian")
-        raise _bad(f"they are of version {version}, and this library knows {VERSION}")
+            raise _BadError("they are of the other byte order: they have to be little-endian")
+        raise _BadError(f"they are of version {version}, and this library knows {VERSION}")
     at = _HEAD.size + 8 * ndim + length
     if ndim > 64 or length > 1 << 16 or at > len(data):
-        raise _bad("they are cut short, or damaged")
+        raise _BadError("they are cut short, or damaged")
     shape = struct.unpack_from(f"<{ndim}q", data, _HEAD.size)
     text, _, asked = data[at - length : at].decode(errors="replace").partition("\0")
     kind = _kind(text, number)
     op = asked.rstrip("\0") or kind.function
     if op not in kind.answers:
-        raise _bad(f"partials of {kind} do not answer {op!r}: they are damaged")
+        raise _BadError(f"partials of {kind} do not answer {op!r}: they are damaged")
     if min((0, *shape)) < 0 or words < 0 or not 0 <= start <= stop:
-        raise _bad("a length is negative: they are damaged")
+        raise _BadError("a length is negative: they are damaged")
     raw = _words(kind, data[at:], (*shape, words), start, stop)
-    return checked(Partials(kind, op, raw, start, stop), "Partials.frombytes")
+    return checked(Partials(kind, op, raw, start, stop), function)
 
 
 def _words(kind: Kind, data: bytes, shape: tuple[int, ...], start: int, stop: int) -> Words:
@@ -92,11 +98,11 @@ def _words(kind: Kind, data: bytes, shape: tuple[int, ...], start: int, stop: in
         each = sum(trees._words_of(kind))
         wanted = trees.VALUES + each * len(list(trees.cover(start, stop)))
     if shape[-1] != wanted:
-        raise _bad(f"{kind} has {wanted} words, not {shape[-1]}: they are damaged")
+        raise _BadError(f"{kind} has {wanted} words, not {shape[-1]}: they are damaged")
     size = 8
     for n in shape:
         size *= n
     if size != len(data):
         short = "cut short" if len(data) < size else "longer than they should be"
-        raise _bad(f"they are {short}: {len(data)} bytes of words, not {size}")
+        raise _BadError(f"they are {short}: {len(data)} bytes of words, not {size}")
     return np.frombuffer(data, "<i8").astype(np.int64).reshape(shape)
