@@ -2,7 +2,6 @@
 
 import argparse
 import contextlib
-import importlib
 import io
 import math
 import os
@@ -19,6 +18,7 @@ from numpy.typing import NDArray
 
 import gpureduce
 from gpureduce import tables, written
+from gpureduce.bfloat import bfloat16
 from gpureduce.lists import Operator
 
 Array = NDArray[Any]
@@ -223,10 +223,8 @@ def _shape(given: argparse.Namespace, dtype: np.dtype[Any], size: int) -> tuple[
 
 def _dtype(text: str) -> np.dtype[Any]:
     known = gpureduce.dtypes()
-    with contextlib.suppress(ImportError, TypeError):
-        if text == "bfloat16":
-            importlib.import_module("ml_dtypes")  # teaches NumPy the name
-        dtype = np.dtype(text)
+    with contextlib.suppress(TypeError):
+        dtype = bfloat16() if text == "bfloat16" else np.dtype(text)
         if dtype.name.split("[")[0] in known:
             return dtype
     raise ValueError(f"--dtype {text} is not one of {', '.join(known)}")

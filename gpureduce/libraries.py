@@ -1,6 +1,5 @@
 """Results that stay on a device, as arrays of the library that the input came from."""
 
-import importlib
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -8,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from gpureduce._core import DeviceArray
+from gpureduce.bfloat import bfloat16
 
 
 def _of_numba(array: DeviceArray) -> Any:
@@ -41,7 +41,7 @@ def of_torch(tensor: Any) -> Any:
     if tensor.dtype is not torch.bfloat16 or tensor.requires_grad:
         return tensor
     bits = tensor.view(torch.int16).numpy()
-    return bits.view(importlib.import_module("ml_dtypes").bfloat16)
+    return bits.view(bfloat16())
 
 
 def _to_torch(array: Any) -> Any:

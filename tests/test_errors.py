@@ -1,5 +1,6 @@
 """Bad input: NumPy's exception type, a message that says what was given, and no harm done."""
 
+import sys
 import types
 import warnings
 
@@ -288,6 +289,18 @@ def test_every_operator_says_its_name():
 
 
 setting_dtypes = pytest.mark.filterwarnings("ignore:Setting the dtype:DeprecationWarning")
+
+
+def test_bfloat16_without_the_package_that_brings_it(monkeypatch):
+    monkeypatch.setitem(sys.modules, "ml_dtypes", None)
+    for asks in (
+        lambda: gpureduce.partials([1.0], "sum", dtype="bfloat16"),
+        lambda: gpureduce.Accumulator("sum", dtype="bfloat16"),
+        lambda: gpureduce.from_words([1], "sum", "bfloat16"),
+        lambda: gpureduce.Operator("bfloat16", combine="a + b", identity=0.0),
+    ):
+        with pytest.raises(ModuleNotFoundError, match="pip install ml_dtypes"):
+            asks()
 
 
 @setting_dtypes

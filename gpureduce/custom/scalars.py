@@ -1,9 +1,10 @@
 """The numbers that operators reckon with, as C, NumPy and a device know them."""
 
-import importlib
 from typing import NamedTuple
 
 import numpy as np
+
+from gpureduce.bfloat import bfloat16
 
 
 class Scalar(NamedTuple):
@@ -73,12 +74,6 @@ class Kind(NamedTuple):
     @property
     def parts(self) -> int:
         return 1 + self.is_complex
-
-
-def bfloat16() -> np.dtype:
-    """Of ml_dtypes: who has such an array or names such a field has it."""
-    found: np.dtype = np.dtype(importlib.import_module("ml_dtypes").bfloat16)
-    return found
 
 
 def kind_of(dtype: np.dtype) -> Kind | None:

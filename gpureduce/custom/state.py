@@ -129,7 +129,7 @@ def state_of(description: DTypeLike) -> State:
 
 def _dtype(of: DTypeLike) -> np.dtype:
     if of == "bfloat16":
-        from gpureduce.custom.scalars import bfloat16
+        from gpureduce.bfloat import bfloat16
 
         return bfloat16()
     try:

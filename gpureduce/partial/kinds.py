@@ -1,6 +1,5 @@
 """What partials there are: of each operator and dtype, how many words, and what they answer."""
 
-import importlib
 import zlib
 from typing import Any, NamedTuple
 
@@ -8,6 +7,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from gpureduce import _core
+from gpureduce.bfloat import bfloat16
 from gpureduce.lists import name_given
 
 VERSION = 1
@@ -74,8 +74,9 @@ def text_of(what: str, dtype: np.dtype[Any]) -> str:
 def dtype_of(given: DTypeLike) -> np.dtype[Any]:
     """Native; by name bfloat16 too."""
     if isinstance(given, str) and given == "bfloat16":
-        importlib.import_module("ml_dtypes")  # teaches NumPy the name
-    return np.dtype(given).newbyteorder("=")
+        return bfloat16()
+    found = np.dtype(given)
+    return found if found.isnative else found.newbyteorder("=")
 
 
 def number_of(text: str) -> int:

@@ -14,7 +14,16 @@ from gpureduce.partial.axes import axes_of
 from gpureduce.partial.carrier import Partials
 from gpureduce.partial.given import integer
 from gpureduce.partial.host import array_of, mask_of
-from gpureduce.partial.kinds import _OPERATORS, COUNT, HEADER, INDEX, Kind, kind_of, name_of
+from gpureduce.partial.kinds import (
+    _OPERATORS,
+    COUNT,
+    HEADER,
+    INDEX,
+    Kind,
+    dtype_of,
+    kind_of,
+    name_of,
+)
 from gpureduce.progress import Progress, shown
 
 # What a mask leaves out is the least or the greatest to the kernels, and cannot be both.
@@ -128,10 +137,10 @@ def partials(
     where = mask_of(where, "partials", a.shape)
     name = name_of(op, "partials")
     _check(name, axis, dtype, where, whole)
-    of = np.dtype(dtype) if dtype is not None else a.dtype
-    kind = kind_of(name, of if of.isnative else of.newbyteorder("="), "partials")
+    dtype = dtype_of(dtype) if dtype is not None else None
+    kind = kind_of(name, dtype_of(a.dtype) if dtype is None else dtype, "partials")
     if kind.tree:
-        if dtype is not None and np.dtype(dtype) != a.dtype:
+        if dtype is not None and dtype != a.dtype:
             with told_of("cast"):
                 a = a.astype(dtype)
         with told_of("reduce"):
