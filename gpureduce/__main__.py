@@ -142,9 +142,12 @@ def main() -> None:
     command.set_defaults(run=climb)
 
     command = commands.add_parser("demo", help="reductions of a file of numbers, beside NumPy")
-    command.add_argument("file", nargs="?", help=".npy or a table of numbers; default: a real one")
+    command.add_argument(
+        "file", nargs="?", help=".npy, .npz or a table of numbers; default: a real one"
+    )
+    command.add_argument("--key", metavar="NAME", help="which array of an .npz file")
     land.add_picture(command)
-    command.set_defaults(run=lambda given: demo.run(given.file, given.picture))
+    command.set_defaults(run=lambda given: demo.run(given.file, given.picture, given.key))
 
     command = commands.add_parser("stubs", help="print what type checkers read of the package")
     command.add_argument("file", nargs="?", choices=stubs.FILES, default="__init__.pyi")

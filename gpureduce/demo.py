@@ -25,13 +25,15 @@ _MOST = 1e19  # the square is within float32
 Array = NDArray[Any]
 
 
-def run(path: str | None, picture: str | None = None) -> None:
+def run(path: str | None, picture: str | None = None, key: str | None = None) -> None:
     if picture and path is not None:
         raise ValueError("the picture is of the Earth's land, which the demo shows without a file")
     if path is None:
         land.run(picture)
         print()
-    table = _read(path) if path is not None else _earth()
+    if key and not (path or "").lower().endswith(".npz"):
+        raise ValueError(f"--key is of .npz files, and {path or 'the demo without a file'} is none")
+    table = _read(path, key) if path is not None else _earth()
     missing = int(np.isnan(table).sum())
     values = table[~np.isnan(table)] if missing else table
     left_out = f"{missing:,} NaN left out" if missing else "no NaN"
@@ -57,10 +59,15 @@ def _earth() -> Array:
         return np.loadtxt(path, usecols=range(4, 21))  # after the date
 
 
-def _read(path: str) -> Array:
-    table, header = (files.load(path), "") if path.endswith(".npy") else tables.read(path)
-    if not path.endswith(".npy"):
-        table = table.astype(np.float64)
+def _read(path: str, key: str | None) -> Array:
+    header = ""
+    if path.lower().endswith(".npz"):
+        table = files.npz(path, key)
+    elif path.lower().endswith(".npy"):
+        table = files.load(path)
+    else:
+        numbers, header = tables.read(path)
+        table = numbers.astype(np.float64)
     if table.dtype.kind not in "biuf":
         raise ValueError(f"{path} is of {table.dtype}; the demo compares real numbers")
     if np.isnan(table).all():

@@ -111,7 +111,7 @@ def _array(given: argparse.Namespace) -> Array:
     if path == "-":
         return _of_stdin()
     if path.lower().endswith(".npz"):
-        return _npz(path, given.key)
+        return npz(path, given.key)
     if given.key:
         raise ValueError(f"--key is of .npz files, and {path} is none")
     if tables.is_table(path):
@@ -136,7 +136,7 @@ def _of_stdin() -> Array:
     return array
 
 
-def _npz(path: str, key: str | None) -> Array:
+def npz(path: str, key: str | None) -> Array:
     if _is_npy(path):
         raise ValueError(f"{path} is a .npy file, no .npz: give it a name that ends in .npy")
     with _told(path), open(path, "rb") as data, np.load(data) as file:

@@ -406,6 +406,17 @@ def test_demo_of_a_table_with_commas(command):
     assert "(2, 2) float64: 4 values, no NaN" in command("demo", "table.csv")
 
 
+def test_demo_of_an_archive(command, capsys):
+    np.savez("one.npz", a=A)
+    np.savez("two.npz", a=A, b=A[0])
+    assert "(2, 3, 4) float64: 24 values, no NaN" in command("demo", "one.npz")
+    assert "(3, 4) float64: 12 values, no NaN" in command("demo", "two.npz", "--key", "b")
+    for words, text in (("two.npz", "say which with --key"), ("a.npy --key a", "a.npy is none")):
+        with pytest.raises(SystemExit):
+            command("demo", *words.split())
+        assert text in capsys.readouterr().err
+
+
 def test_without_tqdm(command, capsys, monkeypatch):
     monkeypatch.setitem(sys.modules, "tqdm", None)
     with pytest.raises(SystemExit):
