@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from gpureduce import _core
 from gpureduce.custom import runner
 from gpureduce.custom.native import Prepared
-from gpureduce.custom.outputs import result_type
+from gpureduce.custom.outputs import packed
 from gpureduce.custom.places import DEFAULT_STREAMS
 
 if TYPE_CHECKING:
@@ -53,13 +53,6 @@ def keep(kept: dict[Any, Any], what: Asked | None, call: Callable[..., Any] | No
     kept[what.kind] = call
 
 
-def _packed(name: str, names: tuple[str, ...]) -> Callable[[list[Any]], Any]:
-    if names == ("",):
-        return lambda found: found[0]
-    made = result_type(name, names)
-    return lambda found: made(*found)
-
-
 # --- the host -------------------------------------------------------------------------------------
 
 
@@ -73,7 +66,6 @@ def on_host(name: str, case: runner.Case, axes: tuple[int, ...], keepdims: bool)
     shape = tuple(1 if d in axes else n for d, n in enumerate(case.shape)) if keepdims else kept
     results = case.made.program.results
     rooms = [(shape + r.shape, runner.dtype_of(r)) for r in results]
-    packed = _packed(name, tuple(r.name for r in results))
     idle: list[Prepared] = []  # of threads that call at the same time each has its own
 
     def call(arrays: Sequence[NDArray[Any]], _: Any) -> Any:
@@ -86,7 +78,7 @@ def on_host(name: str, case: runner.Case, axes: tuple[int, ...], keepdims: bool)
         native.fold(prepared.address, 0, layout.outputs, 0, layout.leaves, -1)
         prepared.kept_alive = ()
         idle.append(prepared)
-        return packed([out[()] for out in runner.dressed(results, outs)])
+        return packed(name, results, [out[()] for out in runner.dressed(results, outs)])
 
     return call
 
@@ -102,7 +94,7 @@ def on_a_device(
     from gpureduce.custom import launches, on_device
 
     device = case.device
-    packed = _packed(name, tuple(r.name for r in case.made.program.results))
+    results = case.made.program.results
     orders = [on_device.ordered(space, order) for space in spaces]
 
     def call(views: Sequence[Any], inputs: Sequence[Any]) -> Any:
@@ -122,6 +114,6 @@ def on_a_device(
             found = [on_device.of_its_kind(room, how, stream, inputs[0]) for room, how in pairs]
         else:
             found = [on_device.to_host(room, device, stream)[()] for room in rooms]
-        return packed(found)
+        return packed(name, results, found)
 
     return call

@@ -3,8 +3,6 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
-import numpy as np
-
 from gpureduce.custom import emit_c
 from gpureduce.custom.graph import cost_of, in_order
 from gpureduce.custom.program import Program, Stream
@@ -80,13 +78,8 @@ def _most(least: int, most: int, unit: int, room: int) -> int:
     return most
 
 
-def struct_of(program: Program) -> np.dtype:
-    slots = enumerate(program.slots)
-    return np.dtype([(f"s{n}", slot.numpy) for n, slot in slots], align=True)
-
-
 def shape_of(program: Program) -> Shape:
-    state = struct_of(program).itemsize
+    state = program.struct.itemsize
     given = sum(stream.scalar.bytes for stream in program.streams)
     widest = max((len(s) * stream.scalar.bytes for s, stream in arrays_of(program)), default=1)
     cost = cost_of(program.combine) + cost_of(program.lift)

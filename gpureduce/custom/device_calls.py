@@ -7,7 +7,7 @@ import numpy as np
 
 from gpureduce.custom import arrays as host
 from gpureduce.custom import launches, on_device, places
-from gpureduce.custom.outputs import each, result_type
+from gpureduce.custom.outputs import each, packed
 from gpureduce.custom.places import Placed
 from gpureduce.custom.program import Result
 from gpureduce.custom.scalars import Kind, kind_of
@@ -170,11 +170,6 @@ def _one(op: Any, work: _Work, room: on_device.Room | None, out: Any) -> Any:
     return found[()] if out is None else host.put(op.name, found, out)
 
 
-def _packed(op: Any, results: Sequence[Result], found: list[Any]) -> Any:
-    names = tuple(r.name for r in results)
-    return found[0] if names == ("",) else result_type(op.name, names)(*found)
-
-
 def reduce(
     op: Any, device: int, inputs: Sequence[Any], axis: Any, dtype: Any, out: Any, keepdims: bool,
     initial: Any, where: Any, progress: Progress, what: Any,
@@ -225,17 +220,10 @@ def _called(
     asked = _asked(op, given, program.results, dtype, out)
     made = op.compiled_there(kinds, mask is not None, is_absent, tuple(asked.kinds))
     arrays = [*given.arrays, *([] if mask is None else [mask])]
-    state = None
-    if left is not None:
-        from gpureduce.custom.device import struct_of
-
-        struct = np.zeros((), struct_of(program))
-        for n, number in enumerate(left):
-            struct[f"s{n}"] = number
-        state = struct.tobytes()
+    state = None if left is None else program.state_of(left)
+    inner = [*given.inner, ()][: len(arrays)]
     case = on_device.Case(
-        made, arrays, [*given.inner, ()], given.shape, axes, cut, state, given.device, given.stream
+        made, arrays, inner, given.shape, axes, cut, state, given.device, given.stream
     )
-    case = case._replace(inner=case.inner[: len(arrays)])
     found = _results(op, _Work(case, asked, kept, order, given.like), progress, what)
-    return _packed(op, made.program.results, found)
+    return packed(op.name, made.program.results, found)

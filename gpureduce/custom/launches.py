@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from gpureduce import _core
 from gpureduce.custom import cut
+from gpureduce.custom.layout import offset_of, strides_of
 from gpureduce.custom.on_device import Case, Out
 from gpureduce.custom.places import Placed
 from gpureduce.custom.program import Program, Result
@@ -34,38 +35,12 @@ class Launch(NamedTuple):
     is_own: bool
 
 
-def _strides_of(array: Placed, inner: tuple[int, ...], shape: tuple[int, ...]) -> tuple[int, ...]:
-    outer = array.ndim - len(inner)
-    own = zip(array.shape[:outer], array.strides[:outer], strict=True)
-    return (0,) * (len(shape) - outer) + tuple(s if n > 1 else 0 for n, s in own)
-
-
-def strides_of(
-    arrays: Sequence[Placed], inner: Sequence[tuple[int, ...]], shape: tuple[int, ...]
-) -> list[tuple[int, ...]]:
-    """Of each array's elements, broadcast to the shape."""
-    return [_strides_of(a, i, shape) for a, i in zip(arrays, inner, strict=False)]
-
-
-def addresses_of(
+def streams_of(
     program: Program, arrays: Sequence[Placed], inner: Sequence[tuple[int, ...]]
-) -> list[int]:
-    """Of each stream's first number."""
-    return [arrays[k].address + offset for k, offset in _streams(program, arrays, inner)]
-
-
-def _streams(
-    program: Program, arrays: Sequence[Placed], inners: Sequence[tuple[int, ...]]
 ) -> list[tuple[int, int]]:
     """Of each stream the array and where in it its first number is."""
-    found = []
-    for stream in program.streams:
-        array, inner = arrays[stream.input], inners[stream.input]
-        places_ = np.unravel_index(stream.place, inner) if inner else ()
-        steps = array.strides[array.ndim - len(inner) :]
-        offset = sum(int(p) * step for p, step in zip(places_, steps, strict=True))
-        found.append((stream.input, offset + stream.part * stream.scalar.bytes))
-    return found
+    inputs = ((s, s.input) for s in program.streams)
+    return [(k, offset_of(stream, arrays[k], inner[k])) for stream, k in inputs]
 
 
 def _flags(case: Case, addresses: Sequence[int], dims: cut.Dims) -> tuple[int, int, int]:
@@ -101,7 +76,8 @@ def _numbers_out(results: Sequence[Result], outs: Sequence[Out]) -> list[tuple[i
 
 def launch_of(case: Case, outs: Sequence[Out]) -> Launch | None:
     """None where there is no output."""
-    strides = strides_of(case.arrays, case.inner, case.shape)
+    pairs = zip(case.arrays, case.inner, strict=True)
+    strides = [strides_of(array, inner, case.shape) for array, inner in pairs]
     steps = [out.strides[1:] if case.segments else out.strides for out in outs]
     dims = cut.dims_of(case.shape, case.axes, strides, steps, case.segments is not None)
     outputs, count, words = dims.outputs, dims.elements, np.empty(0, np.int64)
@@ -113,7 +89,7 @@ def launch_of(case: Case, outs: Sequence[Out]) -> Launch | None:
     if not outputs:
         return None
     shape = case.made.device.shape
-    inputs = _streams(case.made.program, case.arrays, case.inner)
+    inputs = streams_of(case.made.program, case.arrays, case.inner)
     results = _numbers_out(case.made.program.results, outs)
     addresses = [case.arrays[k].address + offset for k, offset in inputs]
     segment = [out.strides[0] if case.segments else 0 for out in outs]

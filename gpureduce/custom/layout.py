@@ -50,11 +50,19 @@ def shape_of(name: str, arrays: Sequence[Any], inputs: Sequence[Input]) -> tuple
     return tuple(one.pop() for one in together)
 
 
-def _strides(array: NDArray[np.generic], outer: int, shape: tuple[int, ...]) -> tuple[int, ...]:
-    """Of the elements, broadcast to the shape."""
+def strides_of(array: Any, inner: tuple[int, ...], shape: tuple[int, ...]) -> tuple[int, ...]:
+    """Of the array's elements, broadcast to the shape."""
+    outer: int = array.ndim - len(inner)
     own = zip(array.shape[:outer], array.strides[:outer], strict=True)
-    moved = [stride if length > 1 else 0 for length, stride in own]
-    return (0,) * (len(shape) - outer) + tuple(moved)
+    return (0,) * (len(shape) - outer) + tuple(s if n > 1 else 0 for n, s in own)
+
+
+def offset_of(stream: Stream, array: Any, inner: tuple[int, ...]) -> int:
+    """Where in the array the stream's first number is."""
+    places = np.unravel_index(stream.place, inner) if inner else ()
+    steps = array.strides[array.ndim - len(inner) :]
+    offset: int = sum(int(p) * step for p, step in zip(places, steps, strict=True))
+    return offset + stream.part * stream.scalar.bytes
 
 
 def layout_of(
@@ -68,12 +76,8 @@ def layout_of(
     strides, offsets = [], []
     for stream in streams:
         array, inner = arrays[stream.input], shapes[stream.input]
-        outer = array.ndim - len(inner)
-        strides.append(_strides(array, outer, shape))
-        places = np.unravel_index(stream.place, inner) if inner else ()
-        steps = array.strides[outer:]
-        offset = sum(int(p) * step for p, step in zip(places, steps, strict=True))
-        offsets.append(offset + stream.part * stream.scalar.bytes)
+        strides.append(strides_of(array, inner, shape))
+        offsets.append(offset_of(stream, array, inner))
     by_dim = [tuple(s[d] for s in strides) for d in range(len(shape))]
     place = 1
     kept: list[Dim] = []

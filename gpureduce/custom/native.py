@@ -82,7 +82,7 @@ class Native:
         if parts > 1:
             size = sum(slot.bytes for slot in self.program.slots)
             assert size
-            call.give_nodes(parts * layout.outputs * self.program_struct().itemsize)
+            call.give_nodes(parts * layout.outputs * self.program.struct.itemsize)
             step = least
         else:
             step = max(least, self.slice // max(part, 1) // least * least)
@@ -92,10 +92,6 @@ class Native:
         run(slices, number, total, lambda *a: self.fold(call.address, *a), tell)
         if parts > 1:
             self.close(call.address, 0, layout.outputs, parts)
-
-    def program_struct(self) -> np.dtype:
-        slots = enumerate(self.program.slots)
-        return np.dtype([(f"s{n}", slot.numpy) for n, slot in slots], align=True)
 
     def reduce_segments(
         self,

@@ -12,7 +12,7 @@ from gpureduce.chunked import takes_operators
 from gpureduce.custom import again, runner
 from gpureduce.custom import arrays as host
 from gpureduce.custom.locks import Lock
-from gpureduce.custom.outputs import each, result_type
+from gpureduce.custom.outputs import each, packed
 from gpureduce.custom.places import device_of
 from gpureduce.progress import Progress, shown
 
@@ -311,18 +311,19 @@ class Operator:
             f[()] if o is None else host.put(self.name, f, o)
             for f, o in zip(found, outs, strict=True)
         ]
-        return given[0] if names == ("",) else result_type(self.name, names)(*given)
+        return packed(self.name, results, given)
 
     # --- programs -------------------------------------------------------------------------------
 
     def _program(self, kinds: Any) -> Any:
         from gpureduce.custom.program import make
 
-        with self._lock():
-            if kinds not in self._made:
-                self._made[kinds] = make(self._front, kinds)
-                self._check_identity(self._made[kinds])
-            return self._made[kinds]
+        def checked() -> Any:
+            made = make(self._front, kinds)
+            self._check_identity(made)
+            return made
+
+        return self.made_once(kinds, checked)
 
     def made_once(self, key: Any, make: Callable[[], Any]) -> Any:
         with self._lock():

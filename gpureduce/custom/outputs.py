@@ -2,7 +2,7 @@
 
 import keyword
 from collections import namedtuple
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 
@@ -39,6 +39,13 @@ def result_type(name: str, names: tuple[str, ...]) -> Any:
         made.__reduce__ = lambda self: (_result, (name, names, tuple(self)))
         _types[name, names] = made
     return made
+
+
+def packed(name: str, results: Sequence[Any], found: Sequence[Any]) -> Any:
+    """As the caller gets them: by name, or the one that has none."""
+    if not results[0].name:
+        return found[0]
+    return result_type(name, tuple(r.name for r in results))(*found)
 
 
 def _result(name: str, names: tuple[str, ...], values: tuple[Any, ...]) -> Any:

@@ -2,12 +2,14 @@
 functions, on numbers alone."""
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
 
 from gpureduce.custom.errors import OperatorError, Slip
 from gpureduce.custom.graph import Graph, Node
 from gpureduce.custom.scalars import BOOL, I8, Kind, Scalar, read_as
-from gpureduce.custom.state import Array, Field, Held, State, packed, unpacked
+from gpureduce.custom.state import Array, Field, Held, State, packed, struct_of, unpacked
 from gpureduce.custom.values import Complex, Maker, Value
 
 STREAMS_MOST = 8192  # numbers of one element of all inputs
@@ -65,6 +67,18 @@ class Program(NamedTuple):
     identity: tuple[Node, ...] | None
     results: tuple[Result, ...]
     is_masked: bool = False
+
+    @property
+    def struct(self) -> np.dtype:
+        """A state as C lays its slots out."""
+        return struct_of(self.slots)
+
+    def state_of(self, numbers: Sequence[Any]) -> bytes:
+        """One for each slot, as a struct."""
+        struct = np.zeros((), self.struct)
+        for n, number in enumerate(numbers):
+            struct[f"s{n}"] = number
+        return struct.tobytes()
 
 
 def _readable(graph: Graph, held: Sequence[Held]) -> list[Held]:

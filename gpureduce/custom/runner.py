@@ -78,7 +78,7 @@ def reduce(case: Case, axes: Sequence[int], tell: Progress) -> list[NDArray[Any]
     outs = _empty(program.results, kept)
     if case.made.native:
         layout = case.made.native.layout(case.arrays, _shapes(case), case.shape, tuple(axes))
-        case.made.native.reduce(layout, case.arrays, outs, _struct(case), tell)
+        case.made.native.reduce(layout, case.arrays, outs, _initial(case), tell)
     elif math.prod(kept):
         _by_numpy(case, axes, outs)
         if tell:
@@ -90,14 +90,8 @@ def _shapes(case: Case) -> list[tuple[int, ...]]:
     return [i.shape for i in case.inputs] + [()]
 
 
-def _struct(case: Case) -> bytes | None:
-    if case.initial is None:
-        return None
-    assert case.made.native
-    struct = np.zeros((), case.made.native.program_struct())
-    for n, number in enumerate(case.initial):
-        struct[f"s{n}"] = number
-    return struct.tobytes()
+def _initial(case: Case) -> bytes | None:
+    return None if case.initial is None else case.made.program.state_of(case.initial)
 
 
 # --- by NumPy -------------------------------------------------------------------------------------
@@ -169,7 +163,7 @@ def segments(
             layout = layout._replace(reduced=layout.reduced[:1])
         bounds = np.ascontiguousarray(starts), short
         native = case.made.native
-        native.reduce_segments(layout, case.arrays, outs, _struct(case), bounds, tell)
+        native.reduce_segments(layout, case.arrays, outs, _initial(case), bounds, tell)
     for s in alone:
         piece = _cut(case, axis, int(starts[s]), max(int(stops[s]), int(starts[s])))
         for out, one in zip(outs, reduce(piece, (axis,), None), strict=True):

@@ -60,13 +60,13 @@ class State(NamedTuple):
         """All numbers of it, one behind the other."""
         return tuple(part for field in self.fields for part in field.parts())
 
-    @property
-    def struct(self) -> np.dtype:
-        """As C lays its slots out."""
-        return np.dtype([(f"s{n}", slot.numpy) for n, slot in enumerate(self.slots)], align=True)
-
     def described(self) -> str:
         return ", ".join(f.name for f in self.fields) or "a number"
+
+
+def struct_of(slots: Sequence[Scalar]) -> np.dtype:
+    """As C lays numbers out."""
+    return np.dtype([(f"s{n}", slot.numpy) for n, slot in enumerate(slots)], align=True)
 
 
 _WORD = re.compile(
@@ -157,8 +157,9 @@ def _checked(found: Sequence[tuple[str, DTypeLike, tuple[int, ...]]]) -> State:
     state = State(tuple(fields))
     size = sum(field.kind.dtype.itemsize * field.length for field in fields)
     most = EXACT_MOST if any(field.kind.is_exact for field in fields) else BYTES_MOST
-    if size > most or state.struct.itemsize > most:
-        size = max(size, state.struct.itemsize) if size <= 1 << 16 else size
+    if size <= 1 << 16:
+        size = max(size, struct_of(state.slots).itemsize)
+    if size > most:
         raise OperatorError(f"state: {size} bytes are more than {most}")
     return state
 

@@ -10,10 +10,11 @@ from gpureduce import _core
 from gpureduce.custom import arrays as host
 from gpureduce.custom import emit_c, places
 from gpureduce.custom.cut import dims_of
-from gpureduce.custom.device import Array, arrays_of, struct_of
+from gpureduce.custom.device import Array, arrays_of
 from gpureduce.custom.device_calls import given_of
-from gpureduce.custom.launches import ARGUMENTS, addresses_of, strides_of
-from gpureduce.custom.outputs import result_type
+from gpureduce.custom.launches import ARGUMENTS, streams_of
+from gpureduce.custom.layout import strides_of
+from gpureduce.custom.outputs import packed
 from gpureduce.custom.program import Program
 
 HEADER = "textbook/kernels.cuh"
@@ -100,7 +101,7 @@ def _kernel_of(op: Any, name: str, about: Any, kinds: Any) -> _Kernel:
     """The operator in that kernel."""
     has_identity = op.final(kinds, False, False).identity is not None
     program = op.final(kinds, False, not has_identity)
-    size = struct_of(program).itemsize
+    size = program.struct.itemsize
     if size > STATE_MOST:
         raise TypeError(
             f"{op.name}: kernel {name!r} has shared memory for states of {STATE_MOST} bytes, "
@@ -152,10 +153,12 @@ def reduce(
 
 
 def _table(op: Any, program: Program, given: Any) -> list[int]:
-    strides = strides_of(given.arrays, given.inner, given.shape)
+    pairs = zip(given.arrays, given.inner, strict=True)
+    strides = [strides_of(array, inner, given.shape) for array, inner in pairs]
     dims = dims_of(given.shape, range(len(given.shape)), strides, [], False)
     odd = any(a.swapped for a in given.arrays)
-    starts = addresses_of(program, given.arrays, given.inner)
+    places_of = streams_of(program, given.arrays, given.inner)
+    starts = [given.arrays[k].address + offset for k, offset in places_of]
     for stream, at in zip(program.streams, starts, strict=True):
         odd |= bool(at % stream.scalar.bytes)
     if odd or len(dims.reduced) > 1:
@@ -170,7 +173,7 @@ def _run(op: Any, kernel: _Kernel, given: Any, n: int) -> Any:
     if about["grid"] == "device":
         most = _core.multiprocessors(given.device) * (_HELD // threads)
         blocks = max(1, min(most, -(-n // threads)))
-    size = struct_of(program).itemsize
+    size = program.struct.itemsize
     table = np.array(_table(op, program, given) if n else [0], np.int64)
     where = given.device, given.stream
     data = _core.device_memory(*where, "int64", len(table))
@@ -197,5 +200,4 @@ def _packed(op: Any, program: Program, numbers: list[Any]) -> Any:
         first += len(result.nodes)
         own = own.view(result.kind.dtype) if own.dtype != result.kind.dtype else own
         found.append(own.reshape(result.shape)[()])
-    names = tuple(r.name for r in program.results)
-    return found[0] if names == ("",) else result_type(op.name, names)(*found)
+    return packed(op.name, program.results, found)

@@ -55,12 +55,8 @@ class OperatorTree:
 
     def _made(self, what: str, program: Program) -> runner.Made:
         """Compiled once."""
-        operator = self.asked
-        with operator._lock():
-            key = ("partials", what, self.kinds, self.absent)
-            if key not in operator._made:
-                operator._made[key] = runner.made(operator.name, program)
-            made: runner.Made = operator._made[key]
+        key = ("partials", what, self.kinds, self.absent)
+        made: runner.Made = self.asked.made_once(key, lambda: runner.made(self.asked.name, program))
         return made
 
     def _of_nodes(self, what: str, results: Any, node: Sequence[Array], axes: Any) -> list[Array]:
@@ -100,11 +96,8 @@ def described_kind(operator: Any, dtypes: Any, absent: bool) -> Kind:
 
 
 def operator_kind(operator: Any, kinds: Any, absent: bool) -> Kind:
-    with operator._lock():
-        key = ("partials", "kind", kinds, absent)
-        if key not in operator._made:
-            operator._made[key] = _made_kind(operator, kinds, absent)
-        kind: Kind = operator._made[key]
+    key = ("partials", "kind", kinds, absent)
+    kind: Kind = operator.made_once(key, lambda: _made_kind(operator, kinds, absent))
     return kind
 
 
