@@ -186,7 +186,7 @@ def test_axis_has_all_forms():
         np.testing.assert_array_equal(op(X, axis=as_tuple), X.sum(axis=as_tuple))
     with pytest.raises(np.exceptions.AxisError):
         op(X, axis=3)
-    with pytest.raises(ValueError, match="repeated axis"):
+    with pytest.raises(ValueError, match="duplicate value in axis"):
         op(X, axis=(1, -2))
     assert isinstance(op(X), np.float64) and op(X, axis=0).flags.c_contiguous
     assert op(X, axis=1, keepdims=True).shape == (2, 1, 4)
@@ -264,7 +264,9 @@ def test_as_many_dimensions_as_numpy_has():
     assert both(a, np.ones(3), axis=-1).ravel().tolist() == [3, 12]
     with pytest.raises(ValueError, match="do not go together"):
         both(a, np.ones(2))
-    with pytest.raises(TypeError, match=r"axis is None, an int or a tuple of ints, not 1\.0"):
+    with pytest.raises(
+        TypeError, match=r"^operator: axis must be an integer, or several .* not 1\.0"
+    ):
         plus(a, axis=1.0)
 
 
@@ -381,7 +383,7 @@ def test_what_is_more_than_an_array_is_refused():
         made("line")(X, X[:, :2])
     with pytest.raises(ValueError, match="last axes"):
         made("matrices")(X)
-    with pytest.raises(TypeError, match="not bool"):
+    with pytest.raises(TypeError, match="where must be of bool, not float64"):
         op(X, where=np.ones(4))
 
 

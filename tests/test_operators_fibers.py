@@ -125,7 +125,7 @@ def test_what_is_refused(place):
         two(There(x), axis=0, out=There(np.empty(4, int)))
     with pytest.raises(ValueError, match="written to"):
         two(There(x), axis=0, out=There(other, read_only=True))
-    with pytest.raises(TypeError, match="not bool"):
+    with pytest.raises(TypeError, match="where must be of bool, not float64"):
         two(There(x), where=There(other))
     with pytest.raises(ValueError, match="where of shape"):
         two(There(x), where=There(np.ones(3, bool)))

@@ -9,6 +9,8 @@ from numpy.typing import NDArray
 
 from gpureduce.caller import told_of
 from gpureduce.chunked import check_in_memory
+from gpureduce.partial.axes import axes_of
+from gpureduce.partial.given import check_mask
 
 if TYPE_CHECKING:
     from gpureduce.custom.scalars import Kind
@@ -57,16 +59,6 @@ def kind(name: str, a: Array) -> "Kind":
     return found
 
 
-def axes_of(axis: Any, dims: int) -> tuple[int, ...]:
-    """All forms of axis=."""
-    if axis is None:
-        return tuple(range(dims))
-    try:
-        return tuple(np.lib.array_utils.normalize_axis_tuple(axis, dims, "axis"))
-    except TypeError:
-        raise TypeError(f"axis is None, an int or a tuple of ints, not {axis!r}") from None
-
-
 def one_axis(name: str, axis: Any, dims: int) -> int:
     if dims == 0:
         raise TypeError(f"{name}: a number has no axis to cut")
@@ -74,7 +66,7 @@ def one_axis(name: str, axis: Any, dims: int) -> int:
         at = python_operator.index(axis)
     except TypeError:
         raise ValueError(f"{name}: axis is one axis, not {axis!r}") from None
-    return axes_of(at, dims)[0]
+    return axes_of(at, dims, name)[0]
 
 
 def mask_of(name: str, where: Any, shape: tuple[int, ...]) -> Array | None:
@@ -82,14 +74,8 @@ def mask_of(name: str, where: Any, shape: tuple[int, ...]) -> Array | None:
     if where is True:
         return None
     mask = taken(name, where)
-    if mask.dtype != bool:
-        raise TypeError(f"{name}: where is of dtype {mask.dtype}, not bool")
-    try:
-        return np.broadcast_to(mask, shape)
-    except ValueError:
-        raise ValueError(
-            f"{name}: where of shape {mask.shape} does not fit the shape {shape}"
-        ) from None
+    check_mask(mask, shape, f"{name}: where")
+    return np.broadcast_to(mask, shape)
 
 
 def bounds_of(name: str, what: str, given: Any) -> NDArray[np.int64]:

@@ -11,6 +11,7 @@ from gpureduce.custom.outputs import each, packed
 from gpureduce.custom.places import Placed
 from gpureduce.custom.program import Result
 from gpureduce.custom.scalars import Kind, kind_of
+from gpureduce.partial.axes import axes_of
 from gpureduce.progress import Progress, shown
 
 
@@ -177,7 +178,7 @@ def reduce(
     """what: the kind of call, to be kept, or None."""
     given = given_of(op, inputs, device)
     mask = on_device.mask_of(op.name, where, given.shape, device, given.stream)
-    axes = host.axes_of(axis, len(given.shape))
+    axes = axes_of(axis, len(given.shape), op.name)
     kept = tuple(n for d, n in enumerate(given.shape) if d not in axes)
     has_none = not all(given.shape[d] for d in axes) and all(kept)
     places_of_kept = iter(range(len(kept)))

@@ -12,6 +12,7 @@ from gpureduce.custom import arrays as host
 from gpureduce.custom import device, places
 from gpureduce.custom.places import Placed
 from gpureduce.custom.program import Program, Result
+from gpureduce.partial.given import check_mask
 
 
 class Made(NamedTuple):
@@ -145,14 +146,8 @@ def mask_of(name: str, where: Any, shape: tuple[int, ...], at: int, stream: int)
     mask = places.viewed(name, where) or places.brought(
         name, host.mask_of(name, where, shape), at, stream
     )
-    if mask.kind.part.kind != "b":
-        raise TypeError(f"{name}: where is of dtype {mask.kind.dtype}, not bool")
+    like_it = np.broadcast_to(np.empty((), mask.kind.dtype), mask.shape)
+    check_mask(like_it, shape, f"{name}: where")
     if mask.device != at:
         raise ValueError(f"{name}: where is on cuda:{mask.device}, and the inputs on cuda:{at}")
-    try:
-        fits = np.broadcast_shapes(mask.shape, shape) == shape
-    except ValueError:
-        fits = False
-    if not fits:
-        raise ValueError(f"{name}: where of shape {mask.shape} does not fit the shape {shape}")
     return mask

@@ -14,6 +14,7 @@ from gpureduce.custom import arrays as host
 from gpureduce.custom.locks import Lock
 from gpureduce.custom.outputs import each, packed
 from gpureduce.custom.places import device_of
+from gpureduce.partial.axes import axes_of
 from gpureduce.progress import Progress, shown
 
 _NO = np._NoValue
@@ -180,7 +181,7 @@ class Operator:
                 self, there, inputs, axis, dtype, out, keepdims, initial, where, progress, what
             )
         case, mask = self._case(inputs, where)
-        axes = host.axes_of(axis, len(case.shape))
+        axes = axes_of(axis, len(case.shape), self.name)
         has_none = not all(case.shape[d] for d in axes) and all(
             n for d, n in enumerate(case.shape) if d not in axes
         )

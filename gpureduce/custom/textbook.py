@@ -7,7 +7,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gpureduce import _core
-from gpureduce.custom import arrays as host
 from gpureduce.custom import emit_c, places
 from gpureduce.custom.cut import dims_of
 from gpureduce.custom.device import Array, arrays_of
@@ -16,6 +15,7 @@ from gpureduce.custom.launches import ARGUMENTS, streams_of
 from gpureduce.custom.layout import strides_of
 from gpureduce.custom.outputs import packed
 from gpureduce.custom.program import Program
+from gpureduce.partial.axes import axes_of
 
 HEADER = "textbook/kernels.cuh"
 STATE_MOST = 48  # bytes, of which a block of 512 threads has two each in shared memory
@@ -137,7 +137,7 @@ def reduce(
     there = places.device_of(op.name, "cuda" if device == "auto" else device, inputs, way_out)
     assert there is not None
     given = given_of(op, inputs, there)
-    if len(host.axes_of(axis, len(given.shape))) < len(given.shape):
+    if len(axes_of(axis, len(given.shape), op.name)) < len(given.shape):
         raise ValueError(f"{op.name}: kernel {name} reduces whole arrays alone")
     kernel = _kernel_of(op, name, about, tuple(a.kind for a in given.arrays))
     n = math.prod(given.shape)
