@@ -37,36 +37,6 @@ from gpureduce.lists import (
 
 _environment.check()
 __version__: str = _core.__version__
-__all__ = [
-    "Accumulator",
-    "DeviceArray",
-    "DeviceError",
-    "Operator",
-    "OperatorError",
-    "Partials",
-    "check_operator",
-    "devices",
-    "dtypes",
-    "fingerprint",
-    "finish",
-    "from_words",
-    "get_num_threads",
-    "isa",
-    "kernels",
-    "merge",
-    "operator",
-    "operators",
-    "partials",
-    "reduce",
-    "reduceat",
-    "segments",
-    "set_num_threads",
-    "words",
-    *_functions.PUBLIC,
-]
-
-globals().update(_functions.PUBLIC)
-
 # Users' operators are a fifth of the time that the import would take; many need none.
 _LATE = {
     "Accumulator": "partial.accumulator",
@@ -82,6 +52,25 @@ _LATE = {
     "partials": "partial.take",
     "words": "partial.merging",
 }
+__all__ = [
+    "DeviceArray",
+    "DeviceError",
+    "devices",
+    "dtypes",
+    "get_num_threads",
+    "isa",
+    "kernels",
+    "operators",
+    "reduce",
+    "reduceat",
+    "segments",
+    "set_num_threads",
+    *_LATE,
+    *_functions.PUBLIC,
+]
+
+globals().update(_functions.PUBLIC)
+
 _MODULES = ("array_api", "warp", "work_queue")
 
 

@@ -13,26 +13,6 @@ from gpureduce import array_api as array_api
 from gpureduce import warp as warp
 from gpureduce import work_queue as work_queue
 from gpureduce._core import DeviceArray, DeviceError
-from gpureduce.custom.decorator import operator
-from gpureduce.custom.errors import OperatorError
-from gpureduce.custom.laws import check_operator
-from gpureduce.custom.operator import Operator
-from gpureduce.functions import reduce, reduceat, segments
-from gpureduce.lists import (
-    devices,
-    dtypes,
-    get_num_threads,
-    isa,
-    kernels,
-    operators,
-    set_num_threads,
-)
-from gpureduce.partial.accumulator import Accumulator
-from gpureduce.partial.carrier import Partials
-from gpureduce.partial.merging import fingerprint, finish, from_words, merge, words
-from gpureduce.partial.take import partials
-
-__version__: str
 """
 _SIGNATURES = '''\
 # fmt: off
@@ -132,7 +112,22 @@ def text() -> str:
         if op["function"]:
             module = "arithmetic_signatures" if _is_arithmetic(op) else "signatures"
             lines += [f"{name}: {module}.{_family(op)}\n" for name in _names(op)]
-    return f"{_HEAD}__all__ = [\n{names}]\n\n" + "".join(lines)
+    head = f"{_HEAD}{_imports()}\n__version__: str\n"
+    return f"{head}__all__ = [\n{names}]\n\n" + "".join(lines)
+
+
+def _imports() -> str:
+    """All but the functions that are made from the list of operators, each from its module."""
+    modules: dict[str, list[str]] = {}
+    for name in sorted(gpureduce.__all__):
+        modules.setdefault(getattr(gpureduce, name).__module__, []).append(name)
+    del modules["gpureduce"]
+    lines = []
+    for module, names in sorted(modules.items()):
+        line = f"from {module} import {', '.join(names)}\n"
+        several = "".join(f"    {name},\n" for name in names)
+        lines.append(line if len(line) <= _LINE else f"from {module} import (\n{several})\n")
+    return "".join(lines)
 
 
 def signatures() -> str:
