@@ -139,7 +139,7 @@ def bits(found):
 
 def by_numpy(op, inputs, shape, axes, where=None):
     arrays = [np.asarray(a) for a in inputs]
-    kinds = tuple(kind(op.name, a) for a in arrays)
+    kinds = tuple(kind(op.name, a.dtype) for a in arrays)
     case = runner.Case(runner.Made(op._program(kinds), None), op._front.inputs, arrays, shape, None)
     found = runner.reduce(case, axes, None)
     return tuple(found) if len(found) > 1 else found[0]

@@ -3,19 +3,17 @@
 from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
-
 from gpureduce import functions
+from gpureduce.annotated.given import asked
 from gpureduce.lists import operators
 
-_NO = np._NoValue
 WHY_NOT = "has names, which would be lost"
 
 
 def reduce(name: str, a: Any, given: Mapping[str, Any]) -> Any:
     """A DataArray, lazy where the array's data are; of two results a tuple of them."""
     function = functions.PUBLIC[name]
-    rest = {key: value for key, value in given.items() if value is not None and value is not _NO}
+    rest = asked(given)
     if rest.get("out") is not None:
         raise TypeError(f"gpureduce.{name}: xarray's arrays take no out")
     if isinstance(rest.get("where"), type(a)):

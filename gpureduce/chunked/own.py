@@ -9,7 +9,7 @@ import numpy as np
 from gpureduce.chunked import module_of, takes_operators
 from gpureduce.chunked.plan import Plan, check_given, mask_of
 from gpureduce.custom import arrays as host
-from gpureduce.custom.outputs import each, result_type
+from gpureduce.custom.outputs import each, packed
 from gpureduce.partial import merging
 from gpureduce.partial.axes import axes_of
 from gpureduce.partial.carrier import Partials
@@ -48,12 +48,11 @@ def reduce(operator: Any, inputs: Sequence[Any], given: Mapping[str, Any]) -> An
     check_given(name, given, what)
     counted = operator.counted(inputs)
     inputs = [a if takes_operators(a) else host.taken(name, a) for a in inputs]
-    kinds = tuple(host.kind(name, a) for a in inputs)
+    kinds = tuple(host.kind(name, a.dtype) for a in inputs)
     results = operator._program(kinds).results
     if any(i.shape for i in counted) or any(r.shape for r in results):
         raise TypeError(f"{name}: inputs and results of {what} are numbers, not small arrays")
-    names = tuple(r.name for r in results)
-    wanted = each(name, "dtype", given.get("dtype"), names)
+    wanted = each(name, "dtype", given.get("dtype"), tuple(r.name for r in results))
     shapes = [tuple(np.shape(a)) for a in inputs]
     shape = shapes[0] if len(shapes) == 1 else np.broadcast_shapes(*shapes)
     plan = Own(
@@ -66,4 +65,4 @@ def reduce(operator: Any, inputs: Sequence[Any], given: Mapping[str, Any]) -> An
     )
     module = next(module_of(a) for a in inputs if takes_operators(a))
     found = module.reduce_by(plan, inputs, mask_of(given), given.get("progress", False))
-    return found[0] if names == ("",) else result_type(name, names)(*found)
+    return packed(name, results, found)

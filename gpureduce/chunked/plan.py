@@ -16,7 +16,7 @@ from gpureduce.partial import merging, trees
 from gpureduce.partial.axes import along, axes_of
 from gpureduce.partial.carrier import Partials
 from gpureduce.partial.given import integer
-from gpureduce.partial.kinds import INDEX, Kind, kind_of
+from gpureduce.partial.kinds import INDEX, Kind, dtype_of, kind_of
 from gpureduce.partial.take import partials
 
 _NO = np._NoValue
@@ -157,8 +157,7 @@ def plan_of(name: str, a: Any, given: Mapping[str, Any], what: str) -> Named:
     check_given(f"gpureduce.{name}", given, what)
     row = operators()[INDEX[name]]
     dtype = given.get("dtype")
-    folded = np.dtype(dtype) if dtype is not None else np.dtype(a.dtype)
-    kind = kind_of(name, folded.newbyteorder("="), name)
+    kind = kind_of(name, dtype_of(a.dtype if dtype is None else dtype), name)
     keepdims, axis = given.get("keepdims", False), given.get("axis")
     if row["position"] and axis is not None:
         axis = integer(axis, f"gpureduce.{name}: axis")

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 
 from gpureduce.caller import told_of
 from gpureduce.chunked import check_in_memory
@@ -50,12 +50,13 @@ def taken(name: str, a: Any) -> Array:
     return found
 
 
-def kind(name: str, a: Array) -> "Kind":
-    from gpureduce.custom.scalars import kind_of
+def kind(name: str, dtype: DTypeLike) -> "Kind":
+    from gpureduce.custom.scalars import BFLOAT, Kind, kind_of
 
-    found = kind_of(a.dtype)
+    is_named = isinstance(dtype, str) and dtype == "bfloat16"  # of a device, without ml_dtypes
+    found = Kind(BFLOAT) if is_named else kind_of(np.dtype(dtype))
     if found is None:
-        raise TypeError(f"{name}: dtype {a.dtype} is not supported: operators take numbers")
+        raise TypeError(f"{name}: dtype {dtype} is not supported: operators take numbers")
     return found
 
 

@@ -10,7 +10,7 @@ from gpureduce.custom import launches, on_device, places
 from gpureduce.custom.outputs import each, packed
 from gpureduce.custom.places import Placed
 from gpureduce.custom.program import Result
-from gpureduce.custom.scalars import Kind, kind_of
+from gpureduce.custom.scalars import Kind
 from gpureduce.partial.axes import axes_of
 from gpureduce.progress import Progress, shown
 
@@ -56,7 +56,7 @@ def _asked(op: Any, given: Given, results: Sequence[Result], dtype: Any, out: An
     placed = [None if o is None else places.viewed(op.name, o) for o in outs]
     kinds: list[Kind | None] = []
     for result, wanted, to in zip(results, dtypes, placed, strict=True):
-        kind = None if wanted is None else _kind_asked(op.name, wanted)
+        kind = None if wanted is None else host.kind(op.name, wanted)
         if to is not None:
             is_of = (kind or result.kind).dtype
             if not np.can_cast(is_of, to.kind.dtype, "same_kind"):
@@ -67,13 +67,6 @@ def _asked(op: Any, given: Given, results: Sequence[Result], dtype: Any, out: An
             kind = to.kind
         kinds.append(kind)
     return _Asked(kinds, outs, placed)
-
-
-def _kind_asked(name: str, wanted: Any) -> Kind:
-    kind = kind_of(np.dtype(wanted))
-    if kind is None:
-        raise TypeError(f"{name}: dtype {np.dtype(wanted)} is none that devices have")
-    return kind
 
 
 def _check_out(name: str, out: Placed, given: Given) -> None:

@@ -135,12 +135,17 @@ class Expressions:
             self.value(e.of)
         raise self.wrong(e.at, "only the states a and b have fields")
 
-    def places(self, e: g.Expression) -> tuple[Token, str, list[int]]:
-        """The array's name and the indices of an element of it."""
+    def indexed(self, e: g.Expression) -> tuple[g.Expression, list[int]]:
+        """What an element is of, and its indices."""
         indices: list[int] = []
         while isinstance(e, g.Element):
             indices.insert(0, self.constant(e.place))
             e = e.of
+        return e, indices
+
+    def places(self, e: g.Expression) -> tuple[Token, str, list[int]]:
+        """The array's name and the indices of an element of it."""
+        e, indices = self.indexed(e)
         if not isinstance(e, g.Name):
             raise self.wrong(e.at, "this cannot be assigned")
         return e.at, e.at.text, indices
@@ -157,11 +162,7 @@ class Expressions:
         return flat
 
     def _element(self, e: g.Element) -> Value:
-        indices: list[int] = []
-        of: g.Expression = e
-        while isinstance(of, g.Element):
-            indices.insert(0, self.constant(of.place))
-            of = of.of
+        of, indices = self.indexed(e)
         held = self.value(of)
         name = of.field if isinstance(of, g.Member) else of.at.text
         if not isinstance(held, Array):

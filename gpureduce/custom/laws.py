@@ -62,7 +62,7 @@ def check_operator(op: Operator, samples: ArrayLike) -> Verdict:
         np.broadcast_to(a, case.shape + a.shape[n:])
         for a, n in zip(case.arrays, outer, strict=True)
     ]
-    program = op._program(tuple(host.kind(op.name, array) for array in arrays))
+    program = op._program(tuple(host.kind(op.name, array.dtype) for array in arrays))
     found = verdict(program, streams_of(program, arrays, [i.shape for i in case.inputs]))
     if op.commutative and not found.commutative:
         tell(f"{op.name}: it is said to commute, and does not on these samples")

@@ -80,8 +80,6 @@ class Native:
             part = 1 << max(4, (self.slice // least).bit_length() - 1)
         parts = -(-layout.leaves // part) if part else 1
         if parts > 1:
-            size = sum(slot.bytes for slot in self.program.slots)
-            assert size
             call.give_nodes(parts * layout.outputs * self.program.struct.itemsize)
             step = least
         else:

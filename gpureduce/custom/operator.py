@@ -255,7 +255,7 @@ class Operator:
 
     def _complete(self, case: Any, mask: Any, initial: Any, has_none: bool) -> Any:
         """The case with the program that is needed, the mask and the initial state."""
-        kinds = tuple(host.kind(self.name, a) for a in case.arrays)
+        kinds = tuple(host.kind(self.name, a.dtype) for a in case.arrays)
         is_absent, left = self.chosen(kinds, mask is not None, initial, has_none)
         arrays = [*case.arrays, *([] if mask is None else [mask])]
         made = self._compiled(kinds, mask is not None, is_absent)

@@ -8,7 +8,7 @@ import numpy as np
 
 from gpureduce import _core
 from gpureduce.custom import arrays as host
-from gpureduce.custom.scalars import BFLOAT, Kind, kind_of
+from gpureduce.custom.scalars import Kind
 
 # The default stream has these names.
 DEFAULT_STREAMS = {0, 1}
@@ -42,15 +42,6 @@ class Placed(NamedTuple):
         return low, self.address + sum(r for r in reach if r > 0) + size
 
 
-def _kind_named(name: str, dtype: str) -> Kind:
-    if dtype == "bfloat16":
-        return Kind(BFLOAT)
-    found = kind_of(np.dtype(dtype))
-    if found is None:
-        raise TypeError(f"{name}: dtype {dtype} is not supported: operators take numbers")
-    return found
-
-
 def viewed(name: str, a: Any) -> Placed | None:
     """The array where it lies on a device; None of others."""
     if isinstance(a, np.ndarray | np.generic):
@@ -59,7 +50,7 @@ def viewed(name: str, a: Any) -> Placed | None:
     if found is None:
         return None
     address, dtype, shape, strides, device, stream, swapped, read_only, known, holder = found
-    kind = _kind_named(name, dtype)
+    kind = host.kind(name, dtype)
     return Placed(
         address, kind, shape, strides, device, stream, bool(swapped), bool(read_only),
         bool(known), holder, a,
@@ -102,7 +93,7 @@ def device_of(
 def brought(name: str, a: Any, device: int, stream: int) -> Placed:
     """An array of the host, copied to the device once for each place that it has."""
     array = host.taken(name, a)
-    kind = host.kind(name, array)
+    kind = host.kind(name, array.dtype)
     ones = tuple(slice(0, 1) if stride == 0 else slice(None) for stride in array.strides)
     own = np.ascontiguousarray(array[ones], array.dtype.newbyteorder("=")).reshape(
         tuple(1 if s == 0 else n for n, s in zip(array.shape, array.strides, strict=True))

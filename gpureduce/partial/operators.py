@@ -138,7 +138,7 @@ def taken_by(operator: Any, x: Any, axis: Any, keepdims: bool, where: Any, offse
     at = axes[0]
     count = case.shape[at]
     start = trees.start_of(offset, count)
-    kinds = tuple(host.kind(operator.name, a) for a in case.arrays)
+    kinds = tuple(host.kind(operator.name, a.dtype) for a in case.arrays)
     # As if there were a mask, wherever there may be one: with and without it they have to merge.
     has_none = operator._program(kinds).identity is not None
     case = operator._complete(case, mask, np._NoValue, has_none)
