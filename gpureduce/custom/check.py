@@ -1,6 +1,5 @@
 """Whether an operator is what it is said to be, on samples."""
 
-import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -14,7 +13,7 @@ from gpureduce.custom.program import Program
 # Numbers that most operators are made for: none is negative.
 _SAMPLES = [0.5, 1.0, 2.0, 3.0, 7.0, 11.0]
 _LEAST = {"f2": 2.0**-6, "f4": 2.0**-14, "f8": 2.0**-36}  # how far rounding may go
-_LIMIT = 24  # samples whose triples are tried
+LIMIT = 24  # samples whose triples are tried
 
 States = list[NDArray[Any]]
 
@@ -77,7 +76,7 @@ def is_idempotent(program: Program) -> bool:
 
 
 def verdict(program: Program, streams: Sequence[NDArray[Any]]) -> Verdict:
-    states = [s[:_LIMIT] for s in _stated(program, streams)]
+    states = [s[:LIMIT] for s in _stated(program, streams)]
     n = len(states[0])
     a, b, c = (grid.reshape(-1) for grid in np.meshgrid(*[np.arange(n)] * 3, indexing="ij"))
 
@@ -103,18 +102,3 @@ def verdict(program: Program, streams: Sequence[NDArray[Any]]) -> Verdict:
         bool(same(program, left, right, exact=True).all()),
         example,
     )
-
-
-def streams_of(
-    program: Program, arrays: Sequence[NDArray[Any]], shapes: Sequence[tuple[int, ...]]
-) -> list[NDArray[Any]]:
-    """The first samples, as many as are tried, in one stream for each number of them."""
-    found = []
-    for stream in program.streams:
-        array, inner = arrays[stream.input], shapes[stream.input]
-        flat = array.reshape(-1, math.prod(inner))[:, stream.place] if inner else array.reshape(-1)
-        if array.dtype.kind == "c":
-            flat = flat.imag if stream.part else flat.real
-        flat = flat[:_LIMIT].astype(flat.dtype.newbyteorder("="))
-        found.append(flat.view(np.uint16) if stream.scalar.name == "bf16" else flat)
-    return found

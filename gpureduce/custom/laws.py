@@ -2,11 +2,11 @@
 
 from typing import Any, NamedTuple
 
-import numpy as np
 from numpy.typing import ArrayLike
 
 from gpureduce.caller import tell
 from gpureduce.custom import arrays as host
+from gpureduce.custom import runner
 from gpureduce.custom.operator import Operator
 
 
@@ -50,20 +50,17 @@ def check_operator(op: Operator, samples: ArrayLike) -> Verdict:
     >>> gpureduce.check_operator(minus, [1.0, 2.0, 3.0]).associative
     False
     """
-    from gpureduce.custom.check import streams_of, verdict
+    from gpureduce.custom.check import LIMIT, verdict
 
     if not isinstance(op, Operator):
         raise TypeError(f"gpureduce.check_operator: {op!r} is no gpureduce.Operator")
     case, _ = op._case(op.several(samples), True)
     if 0 in case.shape:
         raise ValueError("gpureduce.check_operator: there is no sample")
-    outer = [a.ndim - len(i.shape) for a, i in zip(case.arrays, case.inputs, strict=True)]
-    arrays = [
-        np.broadcast_to(a, case.shape + a.shape[n:])
-        for a, n in zip(case.arrays, outer, strict=True)
-    ]
-    program = op._program(tuple(host.kind(op.name, array.dtype) for array in arrays))
-    found = verdict(program, streams_of(program, arrays, [i.shape for i in case.inputs]))
+    program = op._program(tuple(host.kind(op.name, array.dtype) for array in case.arrays))
+    case = case._replace(made=runner.Made(program, None))
+    streams = [runner.stream(case, n) for n in range(len(program.streams))]
+    found = verdict(program, [s.reshape(-1)[:LIMIT] for s in streams])
     if op.commutative and not found.commutative:
         tell(f"{op.name}: it is said to commute, and does not on these samples")
     return found

@@ -97,7 +97,7 @@ def _initial(case: Case) -> bytes | None:
 # --- by NumPy -------------------------------------------------------------------------------------
 
 
-def _stream(case: Case, number: int) -> NDArray[Any]:
+def stream(case: Case, number: int) -> NDArray[Any]:
     """The numbers of a stream, in the shape of the elements."""
     stream = case.made.program.streams[number]
     array, inner = case.arrays[stream.input], _shapes(case)[stream.input]
@@ -120,7 +120,7 @@ def _by_numpy(case: Case, axes: Sequence[int], outs: Arrays) -> None:
     kept = tuple(n for d, n in enumerate(case.shape) if d not in axes)
     if count:
         streams = [
-            np.moveaxis(_stream(case, n), first, range(len(first))).reshape(count, *kept)
+            np.moveaxis(stream(case, n), first, range(len(first))).reshape(count, *kept)
             for n in range(len(program.streams))
         ]
         root = evaluate.fold(program, streams)
