@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from gpureduce import _core
 from gpureduce.partial import merging
-from gpureduce.partial.axes import along
+from gpureduce.partial.axes import along, left_of
 from gpureduce.partial.carrier import Partials
 from gpureduce.partial.kinds import INDEX, Kind, kind_of
 from gpureduce.partial.warn import Met, warn
@@ -79,7 +79,7 @@ def _unpickled(op: str, dtype: Any, parts: Sequence[Doubles], shape: tuple[int, 
 def taken(kind: Kind, op: str, block: Any, axes: Sequence[int], **how: Any) -> Brief | None:
     """Of a block along these axes, which stay with length 1; None where doubles do not hold all, or
     words are as well: one output alone."""
-    shape = tuple(1 if d in axes else n for d, n in enumerate(block.shape))
+    shape = left_of(block.shape, axes, True)
     outputs, each = math.prod(shape), along(block.shape, axes)
     is_long = kind.op.endswith("var") and each >= _LONG_SQUARES
     if outputs < 2 or not each or is_long or not doubles_of(kind):

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from gpureduce.chunked.plan import Named, mask_of, plan_of
+from gpureduce.partial.axes import left_of
 from gpureduce.partial.carrier import Partials
 from gpureduce.partial.merging import merge
 
@@ -52,8 +53,7 @@ def _take(block: Any, plan: Named, starts: Any, block_id: Any = None) -> Any:
 
 def _merge(raw: Any, plan: Named, axis: Any = None, keepdims: Any = None) -> Any:
     p = merge(_back(raw, plan), axis=axis)
-    left = tuple(1 if d in plan.axes else n for d, n in enumerate(raw.shape))
-    return _carried(p.reshape(left), plan)
+    return _carried(p.reshape(left_of(raw.shape, plan.axes, True)), plan)
 
 
 def _finish(raw: Any, plan: Named, which: int) -> Any:

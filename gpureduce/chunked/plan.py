@@ -13,7 +13,7 @@ from gpureduce.chunked import brief
 from gpureduce.chunked.brief import Brief
 from gpureduce.lists import operators
 from gpureduce.partial import merging, trees
-from gpureduce.partial.axes import along, axes_of
+from gpureduce.partial.axes import along, axes_of, left_of
 from gpureduce.partial.carrier import Partials
 from gpureduce.partial.given import integer
 from gpureduce.partial.kinds import INDEX, Kind, dtype_of, kind_of
@@ -69,7 +69,7 @@ class Plan(ABC):
     def finished(self, p: Brief | Partials, which: int) -> Any:
         """One of the results, of partials that have all axes."""
         if not self.keepdims:
-            p = p.reshape(tuple(n for d, n in enumerate(p.shape) if d not in self.axes))
+            p = p.reshape(left_of(p.shape, self.axes, False))
         found = self.of_root(p)
         one = found[which] if len(self.dtypes) > 1 else found
         return np.asarray(one).astype(self.dtypes[which], copy=False)[()]

@@ -12,6 +12,7 @@ from gpureduce.custom import runner
 from gpureduce.custom.native import Prepared
 from gpureduce.custom.outputs import packed
 from gpureduce.custom.places import DEFAULT_STREAMS
+from gpureduce.partial.axes import left_of
 
 if TYPE_CHECKING:
     from gpureduce.custom import launches, on_device
@@ -62,8 +63,7 @@ def on_host(name: str, case: runner.Case, axes: tuple[int, ...], keepdims: bool)
     if native is None or np.prod(case.shape, dtype=object) > native.slice:
         return None
     layout = native.layout(case.arrays, [i.shape for i in case.inputs], case.shape, axes)
-    kept = tuple(n for d, n in enumerate(case.shape) if d not in axes)
-    shape = tuple(1 if d in axes else n for d, n in enumerate(case.shape)) if keepdims else kept
+    shape = left_of(case.shape, axes, keepdims)
     results = case.made.program.results
     rooms = [(shape + r.shape, runner.dtype_of(r)) for r in results]
     idle: list[Prepared] = []  # of threads that call at the same time each has its own

@@ -11,7 +11,7 @@ from gpureduce.custom.outputs import each, packed
 from gpureduce.custom.places import Placed
 from gpureduce.custom.program import Result
 from gpureduce.custom.scalars import Kind
-from gpureduce.partial.axes import axes_of
+from gpureduce.partial.axes import along, axes_of, left_of
 from gpureduce.progress import Progress, shown
 
 
@@ -172,8 +172,8 @@ def reduce(
     given = given_of(op, inputs, device)
     mask = on_device.mask_of(op.name, where, given.shape, device, given.stream)
     axes = axes_of(axis, len(given.shape), op.name)
-    kept = tuple(n for d, n in enumerate(given.shape) if d not in axes)
-    has_none = not all(given.shape[d] for d in axes) and all(kept)
+    kept = left_of(given.shape, axes, False)
+    has_none = not along(given.shape, axes) and all(kept)
     places_of_kept = iter(range(len(kept)))
     order = tuple(
         None if d in axes else next(places_of_kept)
@@ -193,7 +193,7 @@ def segments(
     given = given_of(op, op.several(a), device)
     at = host.one_axis(op.name, axis, len(given.shape))
     starts, stops = bounds(given.shape[at])
-    others = tuple(n for d, n in enumerate(given.shape) if d != at)
+    others = left_of(given.shape, (at,), False)
     has_none = bool((stops <= starts).any()) and all(others)
     order = tuple(0 if d == at else d + (d < at) for d in range(len(given.shape)))
     cut = on_device.Segments(at, starts, stops)

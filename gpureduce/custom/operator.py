@@ -14,7 +14,7 @@ from gpureduce.custom import arrays as host
 from gpureduce.custom.locks import Lock
 from gpureduce.custom.outputs import each, packed
 from gpureduce.custom.places import device_of
-from gpureduce.partial.axes import axes_of
+from gpureduce.partial.axes import along, axes_of, left_of
 from gpureduce.progress import Progress, shown
 
 _NO = np._NoValue
@@ -182,9 +182,7 @@ class Operator:
             )
         case, mask = self._case(inputs, where)
         axes = axes_of(axis, len(case.shape), self.name)
-        has_none = not all(case.shape[d] for d in axes) and all(
-            n for d, n in enumerate(case.shape) if d not in axes
-        )
+        has_none = not along(case.shape, axes) and all(left_of(case.shape, axes, False))
         case = self._complete(case, mask, initial, has_none)
         if what:
             again.keep(self.kept, what, again.on_host(self.name, case, axes, keepdims))
@@ -192,7 +190,7 @@ class Operator:
         results = case.made.program.results
         found = runner.dressed(results, outs)
         if keepdims:
-            full = tuple(1 if d in axes else n for d, n in enumerate(case.shape))
+            full = left_of(case.shape, axes, True)
             found = [f.reshape(full + r.shape) for f, r in zip(found, results, strict=True)]
         return self._given_back(results, found, dtype, out)
 
@@ -291,7 +289,7 @@ class Operator:
         case, _ = self._case(inputs, True)
         at = host.one_axis(self.name, axis, len(case.shape))
         starts, stops = bounds(case.shape[at])
-        outputs = all(n for d, n in enumerate(case.shape) if d != at)
+        outputs = all(left_of(case.shape, (at,), False))
         has_none = bool((stops <= starts).any()) and outputs
         case = self._complete(case, None, initial, has_none)
         outs = shown(progress, self.name, runner.segments, case, at, starts, stops)

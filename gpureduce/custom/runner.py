@@ -12,6 +12,7 @@ from gpureduce.custom import evaluate
 from gpureduce.custom.native import Native, native
 from gpureduce.custom.program import Input, Program, Result
 from gpureduce.custom.toolchain import looked_for
+from gpureduce.partial.axes import along, left_of
 
 Arrays = Sequence[NDArray[Any]]
 Progress = Callable[[int, int], object] | None
@@ -73,7 +74,7 @@ def dressed(results: Sequence[Result], outs: Arrays) -> list[NDArray[Any]]:
 
 
 def reduce(case: Case, axes: Sequence[int], tell: Progress) -> list[NDArray[Any]]:
-    kept = tuple(n for d, n in enumerate(case.shape) if d not in axes)
+    kept = left_of(case.shape, axes, False)
     program = case.made.program
     outs = _empty(program.results, kept)
     if case.made.native:
@@ -116,8 +117,8 @@ def stream(case: Case, number: int) -> NDArray[Any]:
 def _by_numpy(case: Case, axes: Sequence[int], outs: Arrays) -> None:
     program = case.made.program
     first = sorted(axes)
-    count = math.prod([case.shape[d] for d in first])
-    kept = tuple(n for d, n in enumerate(case.shape) if d not in axes)
+    count = along(case.shape, first)
+    kept = left_of(case.shape, axes, False)
     if count:
         streams = [
             np.moveaxis(stream(case, n), first, range(len(first))).reshape(count, *kept)
@@ -148,7 +149,7 @@ def segments(
 ) -> list[NDArray[Any]]:
     """The results have the segments where the axis was."""
     program = case.made.program
-    kept = tuple(n for d, n in enumerate(case.shape) if d != axis)
+    kept = left_of(case.shape, (axis,), False)
     outs = _empty(program.results, (len(starts), *kept))
     outputs = math.prod(kept)
     if case.made.native is None:
