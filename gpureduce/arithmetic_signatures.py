@@ -74,11 +74,6 @@ class SumFunction(Protocol):
         device: Place = ..., kernel: str | None = ...,
         progress: Progress = ...) -> NDArray[Any]: ...
     @overload
-    def __call__(self, a: ArrayLike | DLPack, axis: None = None, dtype: DTypeLike | None = None,
-        out: None = None, keepdims: Literal[False] = ..., initial: Any = ...,
-        where: ArrayLike = ..., *, device: Place = ..., kernel: str | None = ...,
-        progress: Progress = ...) -> Any: ...
-    @overload
     def __call__(self, a: Tensor, axis: Axes, dtype: DTypeLike | None = None, out: None = None,
         keepdims: bool = ..., initial: Any = ..., where: ArrayLike = ..., *, device: Place = ...,
         kernel: str | None = ..., progress: Progress = ...) -> Tensor: ...
@@ -139,10 +134,6 @@ class NansumFunction(Protocol):
         out: None = None, *, keepdims: Literal[True], initial: Any = ..., where: ArrayLike = ...,
         device: Place = ..., progress: Progress = ...) -> NDArray[Any]: ...
     @overload
-    def __call__(self, a: ArrayLike | DLPack, axis: None = None, dtype: DTypeLike | None = None,
-        out: None = None, keepdims: Literal[False] = ..., initial: Any = ...,
-        where: ArrayLike = ..., *, device: Place = ..., progress: Progress = ...) -> Any: ...
-    @overload
     def __call__(self, a: Tensor, axis: Axes, dtype: DTypeLike | None = None, out: None = None,
         keepdims: bool = ..., initial: Any = ..., where: ArrayLike = ..., *, device: Place = ...,
         progress: Progress = ...) -> Tensor: ...
@@ -193,10 +184,6 @@ class MeanFunction(Protocol):
     def __call__(self, a: NDArray[Any], axis: Axes | None = None, dtype: DTypeLike | None = None,
         out: None = None, *, keepdims: Literal[True], where: ArrayLike = ..., device: Place = ...,
         progress: Progress = ...) -> NDArray[Any]: ...
-    @overload
-    def __call__(self, a: ArrayLike | DLPack, axis: None = None, dtype: DTypeLike | None = None,
-        out: None = None, keepdims: Literal[False] = ..., *, where: ArrayLike = ...,
-        device: Place = ..., progress: Progress = ...) -> Any: ...
     @overload
     def __call__(self, a: Tensor, axis: Axes, dtype: DTypeLike | None = None, out: None = None,
         keepdims: bool = ..., *, where: ArrayLike = ..., device: Place = ...,
@@ -256,11 +243,6 @@ class VarFunction(Protocol):
         out: None = None, ddof: float = 0, *, keepdims: Literal[True], where: ArrayLike = ...,
         mean: ArrayLike = ..., correction: float = ..., device: Place = ...,
         progress: Progress = ...) -> NDArray[Any]: ...
-    @overload
-    def __call__(self, a: ArrayLike | DLPack, axis: None = None, dtype: DTypeLike | None = None,
-        out: None = None, ddof: float = 0, keepdims: Literal[False] = ..., *,
-        where: ArrayLike = ..., mean: ArrayLike = ..., correction: float = ..., device: Place = ...,
-        progress: Progress = ...) -> Any: ...
     @overload
     def __call__(self, a: Tensor, axis: Axes, dtype: DTypeLike | None = None, out: None = None,
         ddof: float = 0, keepdims: bool = ..., *, where: ArrayLike = ..., mean: ArrayLike = ...,

@@ -58,10 +58,6 @@ class MinFunction(Protocol):
         keepdims: Literal[True], initial: Any = ..., where: ArrayLike = ..., device: Place = ...,
         kernel: str | None = ..., progress: Progress = ...) -> NDArray[Any]: ...
     @overload
-    def __call__(self, a: ArrayLike | DLPack, axis: None = None, out: None = None,
-        keepdims: Literal[False] = ..., initial: Any = ..., where: ArrayLike = ..., *,
-        device: Place = ..., kernel: str | None = ..., progress: Progress = ...) -> Any: ...
-    @overload
     def __call__(self, a: Tensor, axis: Axes, out: None = None, keepdims: bool = ...,
         initial: Any = ..., where: ArrayLike = ..., *, device: Place = ...,
         kernel: str | None = ..., progress: Progress = ...) -> Tensor: ...
@@ -84,10 +80,6 @@ class AnyFunction(Protocol):
     def __call__(self, a: NDArray[Any], axis: Axes | None = None, *, out: EllipsisType,
         keepdims: bool = ..., where: ArrayLike = ..., device: Place = ...,
         progress: Progress = ...) -> NDArray[Any]: ...
-    @overload
-    def __call__(self, a: NDArray[Any], axis: None = None, out: None = None,
-        keepdims: Literal[False] = ..., *, where: ArrayLike = ..., device: Place = ...,
-        progress: Progress = ...) -> np.bool_: ...
     @overload
     def __call__(self, a: NDArray[Any], axis: Axes, out: None = None, keepdims: bool = ..., *,
         where: ArrayLike = ..., device: Place = ...,
@@ -114,9 +106,6 @@ class AnyFunction(Protocol):
 
 
 class CountNonzeroFunction(Protocol):
-    @overload
-    def __call__(self, a: NDArray[Any], axis: None = None, *, keepdims: Literal[False] = ...,
-        device: Place = ..., progress: Progress = ...) -> np.int64: ...
     @overload
     def __call__(self, a: NDArray[Any], axis: Axes, *, keepdims: bool = ..., device: Place = ...,
         progress: Progress = ...) -> NDArray[np.int64]: ...
@@ -163,10 +152,6 @@ class PtpFunction(Protocol):
     def __call__(self, a: NDArray[Any], axis: Axes | None = None, out: None = None, *,
         keepdims: Literal[True], device: Place = ..., progress: Progress = ...) -> NDArray[Any]: ...
     @overload
-    def __call__(self, a: ArrayLike | DLPack, axis: None = None, out: None = None,
-        keepdims: Literal[False] = ..., *, device: Place = ...,
-        progress: Progress = ...) -> Any: ...
-    @overload
     def __call__(self, a: Tensor, axis: Axes, out: None = None, keepdims: bool = ..., *,
         device: Place = ..., progress: Progress = ...) -> Tensor: ...
     @overload
@@ -197,10 +182,6 @@ class MinmaxFunction(Protocol):
         keepdims: Literal[True], device: Place = ...,
         progress: Progress = ...) -> tuple[NDArray[Any], NDArray[Any]]: ...
     @overload
-    def __call__(self, a: ArrayLike | DLPack, axis: None = None, out: None = None,
-        keepdims: Literal[False] = ..., *, device: Place = ...,
-        progress: Progress = ...) -> Any: ...
-    @overload
     def __call__(self, a: Tensor, axis: Axes, out: None = None, keepdims: bool = ..., *,
         device: Place = ..., progress: Progress = ...) -> tuple[Tensor, Tensor]: ...
     @overload
@@ -219,10 +200,6 @@ class ArgminmaxFunction(Protocol):
     def __call__(self, a: NDArray[Any], axis: Axes | None = None, *, out: EllipsisType,
         keepdims: bool = ..., device: Place = ...,
         progress: Progress = ...) -> tuple[NDArray[Any], NDArray[Any]]: ...
-    @overload
-    def __call__(self, a: NDArray[Any], axis: None = None, out: None = None, *,
-        keepdims: Literal[False] = ..., device: Place = ...,
-        progress: Progress = ...) -> tuple[np.int64, np.int64]: ...
     @overload
     def __call__(self, a: NDArray[Any], axis: Axes, out: None = None, *, keepdims: bool = ...,
         device: Place = ...,
@@ -269,10 +246,6 @@ class NanminFunction(Protocol):
         keepdims: Literal[True], initial: Any = ..., where: ArrayLike = ..., device: Place = ...,
         progress: Progress = ...) -> NDArray[Any]: ...
     @overload
-    def __call__(self, a: ArrayLike | DLPack, axis: None = None, out: None = None,
-        keepdims: Literal[False] = ..., initial: Any = ..., where: ArrayLike = ..., *,
-        device: Place = ..., progress: Progress = ...) -> Any: ...
-    @overload
     def __call__(self, a: Tensor, axis: Axes, out: None = None, keepdims: bool = ...,
         initial: Any = ..., where: ArrayLike = ..., *, device: Place = ...,
         progress: Progress = ...) -> Tensor: ...
@@ -293,10 +266,6 @@ class ArgminFunction(Protocol):
     @overload
     def __call__(self, a: NDArray[Any], axis: Axes | None = None, *, out: EllipsisType,
         keepdims: bool = ..., device: Place = ..., progress: Progress = ...) -> NDArray[Any]: ...
-    @overload
-    def __call__(self, a: NDArray[Any], axis: None = None, out: None = None, *,
-        keepdims: Literal[False] = ..., device: Place = ...,
-        progress: Progress = ...) -> np.int64: ...
     @overload
     def __call__(self, a: NDArray[Any], axis: Axes, out: None = None, *, keepdims: bool = ...,
         device: Place = ..., progress: Progress = ...) -> NDArray[np.int64]: ...
