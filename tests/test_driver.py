@@ -267,6 +267,19 @@ print(json.dumps([
     assert alive["modules"] == 2 * compiled, "each program is compiled once and loaded twice"
 
 
+def test_a_result_of_bfloat16_asks_for_the_package_that_brings_it(env):
+    script = """
+import json, sys
+sys.modules["ml_dtypes"] = None
+import fake, gpureduce
+from gpureduce import _core
+given = _core.device_memory(0, 0, "bfloat16", 8)
+print(json.dumps(fake.attempt(lambda: gpureduce.sum(given))))
+"""
+    said = told(script, env)
+    assert said["raised"] == "ModuleNotFoundError" and "pip install ml_dtypes" in said["text"]
+
+
 def test_brief_outputs_are_counted_in_32_bits(env):
     """Nothing chooses them for long ones, but their name does."""
     script = """

@@ -78,9 +78,5 @@ PyArray_Descr *gpr_result_descr(int dtype, PyArray_Descr *descr) {
   if (descr && type->kind == 'm' && descr->kind == 'M') return as_timedelta(descr);
   for (int num = 0; num < NPY_NTYPES_LEGACY; num++)
     if (builtin_dtype[num] == dtype) return PyArray_DescrFromType(num);
-  PyObject *name = gpr_imported("ml_dtypes", type->name);
-  PyArray_Descr *result = NULL;
-  if (name && !PyArray_DescrConverter(name, &result)) result = NULL;
-  Py_XDECREF(name);
-  return result;
+  return (PyArray_Descr *)gpr_ask("gpureduce.bfloat", type->name, PyTuple_New(0));
 }
