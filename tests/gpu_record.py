@@ -25,13 +25,6 @@ EXCUSED: dict[str, str] = {}
 # Lines that the run of the record did not have and csrc/ or kernels/ have now: by file, with why no
 # run was needed to let them in; each is there once. To be emptied by the next run.
 SINCE: dict[str, tuple[str, str]] = {
-    "kernels/cpu/many.h": (
-        "template <class O> struct Apart<O, LongSum<int64_t>>"
-        " { static constexpr int most = NOT_APART; };\n"
-        "template <class O> struct Apart<O, LongSum<uint64_t>>"
-        " { static constexpr int most = NOT_APART; };\n",
-        "the CPU's alone: means of every third of 620 columns of int64 took 3.0 ms, and take 2.1",
-    ),
     "kernels/gpu/select.h": (
         "    if (row.bytes != 4)\n",
         "the host's choice among kernels that the run had, as it was before: of 26 rows of floats"

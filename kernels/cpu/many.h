@@ -44,10 +44,8 @@ template <class O, class T> struct Apart<O, IntegerProduct<T>> {
   static constexpr int most = APART_LITTLE;
 };
 template <class O, class T> struct Apart<O, LongSum<T>> {
-  static constexpr int most = sizeof(T) < 8 ? APART : APART_LITTLE;
+  static constexpr int most = sizeof(T) < 8 ? APART : NOT_APART;
 };
-template <class O> struct Apart<O, LongSum<int64_t>> { static constexpr int most = NOT_APART; };
-template <class O> struct Apart<O, LongSum<uint64_t>> { static constexpr int most = NOT_APART; };
 template <class O, class T> struct Apart<O, IntegerMoments<T>> {
   static constexpr int most = NOT_APART;
 };
