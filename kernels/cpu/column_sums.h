@@ -160,11 +160,6 @@ template <class O, class T> struct Direct<O, LongSum<T>> {
     enum { ROWS = 1 << 12 };
     if (x.n > ROWS) return false;
     if (sizeof(T) == 8 && size_bits(x, columns) >> 39) return false;
-    const T *first = x[0];
-    if (sizeof(T) < 8 && x.n == 1) {
-      for (int64_t j = 0; j < columns; j++) to[j] = (double)wide(first[j]);
-      return true;
-    }
     c.SumOfColumns<T>::open(columns);
     c.SumOfColumns<T>::add(x, columns, 0);
     for (int64_t j = 0; j < columns; j++) to[j] = of_integer(c.word[j]) / (double)x.n;
@@ -178,22 +173,12 @@ template <class O, class T, int WHAT> struct Direct<O, Counting<T, WHAT>> {
     typedef typename Trues<T>::W W;
     W part[WIDE_COLUMNS<T>];
     const int64_t rows = x.n;
-    const T *first = x[0], *next = x[rows > 1];
     if (rows > Trues<T>::ROWS) return false;
-    const auto put = [&](const auto &trues) {
-      for (int64_t j = 0; j < columns; j++) {
-        const W n = trues(j);
-        const typename Counting<T, WHAT>::State s = {(int64_t)(WHAT ? n : (W)(rows - n))};
-        O::finish(s, rows, nullptr, to + j);
-      }
-    };
-    if (rows == 1) {
-      put([&](int64_t j) { return (W)is_true(first[j]); });
-    } else if (rows == 2) {
-      put([&](int64_t j) { return (W)((W)is_true(first[j]) + (W)is_true(next[j])); });
-    } else {
-      Trues<T>::count(part, x, columns);
-      put([&](int64_t j) { return part[j]; });
+    Trues<T>::count(part, x, columns);
+    for (int64_t j = 0; j < columns; j++) {
+      const W n = part[j];
+      const typename Counting<T, WHAT>::State s = {(int64_t)(WHAT ? n : (W)(rows - n))};
+      O::finish(s, rows, nullptr, to + j);
     }
     return true;
   }
