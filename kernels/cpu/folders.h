@@ -87,19 +87,11 @@ template <template <class> class Op, class A, class T>
 static GPR_APART void combine_columns(A *all, const Panel<T> &x, int64_t columns) {
   combine_rows<Op>(all, x, columns, [](T e) { return (A)wide(e); });
 }
-/* Without an instruction for products of 64 bits GCC leaves each waiting for the one before; side
- * by side none does. */
 template <class O, class T> struct Folder<O, IntegerProduct<T>> {
   static void fold(typename IntegerProduct<T>::State &s, const T *x, int64_t n, int64_t) {
-    enum { ABREAST = 16, WORTH_IT = 4 * ABREAST };
-    constexpr bool waits = sizeof(T) == 8 && GPR_VECTOR < 64;
-    const int64_t rows = waits && n >= WORTH_IT ? n / ABREAST : 0;
-    uint64_t all = s.product, product[ABREAST];
-    for (int64_t j = 0; rows && j < ABREAST; j++) product[j] = 1;
-    if (rows) combine_columns<Times>(product, Panel<T>{x, ABREAST, rows}, ABREAST);
-    for (int64_t j = 0; rows && j < ABREAST; j++) all *= product[j];
+    uint64_t all = s.product;
     GPR_UNROLL(4)
-    for (int64_t i = rows * ABREAST; i < n; i++) all *= (uint64_t)wide(x[i]);
+    for (int64_t i = 0; i < n; i++) all *= (uint64_t)wide(x[i]);
     s.product = all;
   }
 };
