@@ -124,9 +124,16 @@ template <class O, class T> struct Folder<O, LongSum<T>> {
   }
 };
 template <class O, class T, int WHAT> struct Folder<O, Counting<T, WHAT>> {
+  typedef uint8_t Bytes __attribute__((vector_size(GPR_VECTOR)));
+  static GPR_METHOD int64_t sum_of(const Bytes lanes) {
+    const Words pairs = ((Words)lanes & (~0ull / 257)) + ((Words)lanes >> 8 & (~0ull / 257));
+    const Words all = pairs * (~0ull / 65535) >> 48;
+    int64_t sum = 0;
+    for (int l = 0; l < WIDTH; l++) sum += (int64_t)all[l];
+    return sum;
+  }
   /* Of bytes, in bytes: how many are zero. */
   static int64_t zeros(const uint8_t *x, int64_t n) {
-    typedef uint8_t Bytes __attribute__((vector_size(GPR_VECTOR)));
     int64_t count = 0, i = 0;
     while (i + GPR_VECTOR <= n) {
       Bytes lanes = {}, v;
@@ -135,27 +142,11 @@ template <class O, class T, int WHAT> struct Folder<O, Counting<T, WHAT>> {
         memcpy(&v, x + i, sizeof v);
         lanes -= (Bytes)(v == 0);
       }
-      const Words pairs = ((Words)lanes & (~0ull / 257)) + ((Words)lanes >> 8 & (~0ull / 257));
-      const Words all = pairs * (~0ull / 65535) >> 48;
-      for (int l = 0; l < WIDTH; l++) count += (int64_t)all[l];
+      count += sum_of(lanes);
     }
-    return count + zeros_of_words(x, i, n);
-  }
-  /* From number i on, by words whose first byte is the lowest: of the last one, which has some of
-   * the one before again, what is left. */
-  static int64_t zeros_of_words(const uint8_t *x, int64_t i, int64_t n) {
-    enum { BYTES = sizeof(uint64_t) };
-    constexpr uint64_t low = ~0ull / 255 * 0x7f;
-    int64_t count = 0;
-    uint64_t w;
-    for (; n < BYTES && i < n; i++) count += x[i] == 0;
-    for (; i < n; i += BYTES) {
-      const int64_t first = least(i, n - BYTES);
-      memcpy(&w, x + first, sizeof w);
-      if (first < i) w |= ~0ull >> (BYTES - (i - first)) * 8;
-      count += BYTES - __builtin_popcountll((((w & low) + low) | w) & ~low);
-    }
-    return count;
+    Bytes rest = ~Bytes{};
+    memcpy(&rest, x + i, (size_t)(n - i));
+    return count + sum_of(-(Bytes)(rest == 0));
   }
   static void fold(typename Counting<T, WHAT>::State &s, const T *x, int64_t n, int64_t) {
     if constexpr (sizeof(T) == 1) {
