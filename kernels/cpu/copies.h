@@ -30,46 +30,12 @@ GPR_FN void copy_vector(const char *from, int64_t step, char *to, Lanes<I...>) {
   const V v = {*(const typename Loose<BYTES>::type *)(from + I * step)...};
   memcpy(to, &v, sizeof v);
 }
-/* Of vectors one after the other every STEP-th lane, from vector K on: beside those of the ones
- * before it. */
-template <int STEP, int K, class V, int... L>
-GPR_FN V lanes_apart(const char *from, const V v, Lanes<L...> lanes) {
-  enum { WIDE = sizeof...(L) };
-  if constexpr (K == STEP) {
-    return v;
-  } else {
-    V next;
-    memcpy(&next, from + K * sizeof v, sizeof v);
-    return lanes_apart<STEP, K + 1>(
-        from,
-        __builtin_shufflevector(v, next, (L * STEP / WIDE == K ? WIDE + L * STEP % WIDE : L)...),
-        lanes);
-  }
-}
-/* The first ones of n small elements that lie a few apart, by shuffles, and how many these are;
- * beyond the last of all nothing is read. */
-template <int BYTES, int STEP = 3>
-static int64_t copy_apart(const char *from, int64_t step, char *to, int64_t n) {
-  typedef typename Unsigned<BYTES>::type V __attribute__((vector_size(GPR_VECTOR)));
-  enum { EACH = GPR_VECTOR / BYTES, MOST = BYTES < 4 ? 8 : 4 };
-  int64_t i = 0;
-  if (step == STEP * BYTES)
-    for (; i + EACH < n; i += EACH) {
-      const V v = lanes_apart<STEP, 0>(from + i * step, V{}, LanesTo<EACH>());
-      memcpy(to + i * BYTES, &v, sizeof v);
-    }
-  else if constexpr (STEP < MOST)
-    i = copy_apart<BYTES, STEP + 1>(from, step, to, n);
-  return i;
-}
 template <int BYTES>
 static void copy_as(const char *from, int64_t step, char *to, int64_t to_step, int64_t n) {
   enum { EACH = GPR_VECTOR / BYTES };
   int64_t i = 0;
   if constexpr (BYTES <= 8)
     if (to_step == BYTES && step == 2 * BYTES) return copy_every_second<BYTES>(from, to, n);
-  if constexpr (BYTES <= 4)
-    if (to_step == BYTES && n > EACH) i = copy_apart<BYTES>(from, step, to, n);
   if constexpr (BYTES == 4 || BYTES == 8)
     for (; to_step == BYTES && i + EACH <= n; i += EACH)
       copy_vector<BYTES>(from + i * step, step, to + i * BYTES, LanesTo<EACH>());
