@@ -227,34 +227,22 @@ template <class N, bool PLACE> struct Bests : Flipped<N> {
     best = to ? to : own;
     odd = unsure = zero = false;
     this->flip = flip;
-    if (rows <= FEW_ROWS) { /* turned back as they come, if nothing is odd */
-      add<0>(x, columns, 0, rows, skip, true, flip);
-      if (!(skip && unsure)) {
-        if constexpr (real) {
-          if (unsure) look_for_nan(x, columns, 0, rows);
-          if (!PLACE && zero) order_zeros(x, columns, flip);
-        }
-        this->flip = 0;
-        return;
-      }
-    }
     for (int64_t from = 0, stop; from < rows && !all_spoiled; from = stop) {
       int64_t i = from;
       stop = least(rows, from + LOOK);
       for (; i + TOGETHER < stop; i += TOGETHER)
-        add<TOGETHER>(x, columns, i, TOGETHER, skip, false, 0);
-      add<0>(x, columns, i, stop - i, skip, true, 0);
+        add<TOGETHER>(x, columns, i, TOGETHER, skip, false);
+      add<0>(x, columns, i, stop - i, skip, true);
       if constexpr (real)
         if (!skip && unsure) all_spoiled = look_for_nan(x, columns, from, stop);
     }
     if (real && skip && unsure) meet_worst(x, columns);
     if constexpr (real && !PLACE)
-      if (zero) order_zeros(x, columns, 0);
+      if (zero) order_zeros(x, columns);
   }
-  /* ROWS of them, or some. back: turns what is best. */
+  /* ROWS of them, or some. */
   template <int ROWS>
-  void add(const Panel<N> &x, int64_t columns, int64_t i, int64_t some, bool skip, bool looks,
-           Bits back) {
+  void add(const Panel<N> &x, int64_t columns, int64_t i, int64_t some, bool skip, bool looks) {
     const int64_t n = ROWS ? ROWS : some, first = i + least((int64_t)AHEAD, x.n);
     const bool far = x.n > FEW_ROWS && gpr_prefetch_columns && gpr_is_far;
     const Own turned = *this;
@@ -284,7 +272,6 @@ template <class N, bool PLACE> struct Bests : Flipped<N> {
         odd_lanes |= skip ? (Numbers)(b == this->worst()) : nan;
         zeros |= (Numbers)(b == 0);
       }
-      b = (V)((Numbers)b ^ back);
       memcpy(best + j, &b, sizeof b);
       if (real) memcpy(sum + j, &s, sizeof s);
       if (PLACE) memcpy(row + j, &r, sizeof r);
@@ -339,7 +326,7 @@ template <class N, bool PLACE> struct Bests : Flipped<N> {
       if (i == x.n) mark(j, 0);
     }
   }
-  void order_zeros(const Panel<N> &x, int64_t columns, Bits back) {
+  void order_zeros(const Panel<N> &x, int64_t columns) {
     strips(columns, [&](int64_t j) {
       Numbers signs = Own::sign - Numbers{};
       V b, e;
@@ -349,7 +336,7 @@ template <class N, bool PLACE> struct Bests : Flipped<N> {
         memcpy(&e, x[i] + j, sizeof e);
         signs &= e == e ? (Numbers)e ^ this->flip : Own::sign - Numbers{};
       }
-      b = b == 0 ? (V)(signs ^ back) : b;
+      b = b == 0 ? (V)signs : b;
       memcpy(best + j, &b, sizeof b);
     });
   }
