@@ -26,13 +26,10 @@ template <class O, class T, template <class> class Op> struct Many<O, TreeFold<T
       return wide(row[0][j]);
   }
   static void fold_rows(Row *node, const Panel<T> &x, int64_t columns, int level) {
-    const T *first = x[0];
     if (level >= BASE)
       fold_by<BASE>(node, x, columns, level);
-    else if (level)
-      fold_by<1>(node, x, columns, level);
     else
-      for (int64_t j = 0; j < columns; j++) node[0][j] = wide(first[j]);
+      fold_by<0>(node, x, columns, level);
   }
   /* 2^level rows, 2^LEVEL at a time, of which node[level] becomes the root. */
   template <int LEVEL>
