@@ -5,26 +5,6 @@
 
 GPR_OPEN
 
-/* A wide sum of each column, by narrow ones, which so many rows fit. */
-template <class N, class T>
-GPR_FN void add_narrow(uint64_t *sum, const Panel<T> &x, int64_t columns, int64_t most) {
-  for (int64_t first = 0; first < x.n; first += most) {
-    N part[WIDE_COLUMNS<T>];
-    memset(part, 0, (size_t)columns * sizeof *part);
-    combine_rows<Plus>(part, x.part(first, least(most, x.n - first)), columns,
-                       [](T e) { return (N)wide(e); });
-    for (int64_t j = 0; j < columns; j++) sum[j] += (uint64_t)(int64_t)part[j];
-  }
-}
-template <class T>
-static GPR_APART void sum_columns(uint64_t *sum, const Panel<T> &x, int64_t columns) {
-  typedef typename Signed<2 * sizeof(T)>::type N;
-  if (sizeof(T) <= 2 && x.n > TOGETHER_ROWS)
-    add_narrow<N>(sum, x, columns, sizeof(T) == 1 ? 128 : 32768);
-  else
-    combine_columns<Plus>(sum, x, columns);
-}
-
 /* Words that are combined, of elements that lie as E. */
 template <template <class> class Op, class W, class E> struct Combined {
   enum { most = WIDE_COLUMNS<E> };
@@ -33,10 +13,7 @@ template <template <class> class Op, class W, class E> struct Combined {
     for (int64_t j = 0; j < columns; j++) all[j] = Op<W>::identity();
   }
   static void add(W *all, const Panel<E> &x, int64_t columns) {
-    if constexpr (Same<Op<W>, Plus<uint64_t>>::value)
-      sum_columns(all, x, columns);
-    else
-      combine_columns<Op>(all, x, columns);
+    combine_columns<Op>(all, x, columns);
   }
   void open(int64_t columns) { open(word, columns); }
   template <class T> void add(const Panel<T> &x, int64_t columns, int64_t) {
