@@ -113,37 +113,6 @@ template <class R> struct BestOfRun<complex<R>, false> : BestOfRun<complex<R>, t
 };
 
 template <class T>
-static GPR_APART void extreme_of(const T *x, int64_t n, bool high, int *empty, T *to) {
-  const auto best = BestOfRun<T, false>::of(x, n, high, empty);
-  *to = best.spoiled ? poison_of<T>() : best.value;
-  if (empty) *empty |= best.spoiled;
-}
-template <class O, class T> struct Line<O, Extremes<T>> {
-  enum { possible = is_compared<T>() };
-  static void run(const T *x, int64_t n, int *empty, typename O::Result *to) {
-    if constexpr (!possible) {
-    } else if constexpr (Asks<O>::low != Asks<O>::high) {
-      extreme_of(x, n, Asks<O>::high, empty, to);
-    } else {
-      T low, high;
-      extreme_of(x, n, false, empty, &low);
-      extreme_of(x, n, true, empty, &high);
-      finish_both<O>(&low, &high, 1, to);
-    }
-  }
-};
-template <class O, class T, bool GREATEST> struct Line<O, Position<T, GREATEST>> {
-  enum { possible = is_compared<T>() };
-  static void run(const T *x, int64_t n, int *empty, int64_t *to) {
-    if constexpr (possible) {
-      const auto best = BestOfRun<T, true>::of(x, n, GREATEST, empty);
-      if (empty) *empty |= best.spoiled;
-      *to = best.place;
-    }
-  }
-};
-
-template <class T>
 static GPR_APART void fold_run(typename Extremes<T>::State &s, const T *x, int64_t n, bool high,
                                bool skip) {
   const auto best = BestOfRun<T, false>::of(x, n, high, skip);

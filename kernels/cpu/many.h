@@ -225,16 +225,10 @@ template <class O, class F = typename O::Fold> struct Direct {
     return false;
   }
 };
-/* The result of one output from contiguous elements, as Direct's. */
-template <class O, class F = typename O::Fold> struct Line {
-  enum { possible = 0 };
-  static void run(const typename F::Element *, int64_t, int *, typename O::Result *) {}
-};
 struct AtOnce {
   bool (*columns)(const gpr_tile *t, void *to);
-  void (*line)(const void *x, int64_t n, int *empty, void *to); /* or NULL */
-  int64_t element, result;                                      /* bytes */
-  int64_t most;                                                 /* columns */
+  int64_t element, result; /* bytes */
+  int64_t most;            /* columns */
 };
 static GPR_APART int run_apart(const AtOnce &a, const gpr_tile *t, char *to) {
   const int64_t step = t->across / a.element, most = least(a.most, APART_BYTES / a.result);
@@ -249,11 +243,7 @@ static GPR_APART int run_apart(const AtOnce &a, const gpr_tile *t, char *to) {
 }
 static GPR_APART int run_at_once(const AtOnce &a, const gpr_tile *t, const void *with, char *to) {
   if (t->counts || with || is_ribbon(t, a.element)) return 0;
-  if (t->along == a.element && t->across != t->along) {
-    for (int64_t o = 0; a.line && o < t->outputs; o++)
-      a.line(t->data + o * t->across, t->n, t->skip, to + o * a.result);
-    if (a.line || t->outputs > 1) return a.line != nullptr;
-  }
+  if (t->along == a.element && t->across != t->along && t->outputs > 1) return 0; /* rows */
   if (t->across != a.element && t->outputs > 1) return run_apart(a, t, to);
   return for_strips(t, a.element, a.most, [&](const gpr_tile *strip, int64_t o) {
     return a.columns(strip, to + o * a.result);
@@ -270,16 +260,12 @@ template <class O, class F> struct ManySides {
   static bool columns(const gpr_tile *t, void *to) {
     return Direct<O>::run(panel_of<T>(t), t->outputs, t->skip, (Result *)to);
   }
-  static void line(const void *x, int64_t n, int *empty, void *to) {
-    Line<O>::run((const T *)x, n, empty, (Result *)to);
-  }
-  static constexpr AtOnce at_once = {columns, Line<O>::possible ? line : nullptr, sizeof(T),
-                                     Results<O>::value * sizeof(Result), Columns<F>::most};
+  static constexpr AtOnce at_once = {columns, sizeof(T), Results<O>::value * sizeof(Result),
+                                     Columns<F>::most};
   static int run_all(const gpr_tile *t, const void *with, void *to) {
     return run_at_once(at_once, t, with, (char *)to);
   }
-  static constexpr decltype(gpr_row::many) run =
-      Direct<O>::possible || Line<O>::possible ? run_all : nullptr;
+  static constexpr decltype(gpr_row::many) run = Direct<O>::possible ? run_all : nullptr;
 };
 template <class O, class F = typename O::Fold> struct Many : ManySides<O, F> {};
 
