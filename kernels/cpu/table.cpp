@@ -129,16 +129,6 @@ static constexpr Rows rows = make_rows();
 /* --- conversions -------------------------------------------------------------------------------
  */
 
-template <class T> constexpr bool is_whole() {
-  return Traits<T>::kind == KIND_INT || Traits<T>::kind == KIND_UINT;
-}
-/* Where the sign of an integer makes no difference, one without. */
-template <class T, bool = false> struct Plainer { typedef T type; };
-template <> struct Plainer<int8_t, true> { typedef uint8_t type; };
-template <> struct Plainer<int16_t, true> { typedef uint16_t type; };
-template <> struct Plainer<int32_t, true> { typedef uint32_t type; };
-template <> struct Plainer<int64_t, true> { typedef uint64_t type; };
-
 /* What has all of an element that matters to what it becomes, and converts as it does. */
 template <class From, class To> struct Carrier {
   static constexpr Kind kind = Traits<From>::kind, to = Traits<To>::kind;
@@ -168,13 +158,9 @@ template <class From, class To> struct Cast {
     typedef typename Carried::type Between;
     const From *x = (const From *)from;
     To *y = (To *)to;
-    constexpr bool ends = Same<To, double>::value || (is_whole<To>() && sizeof(To) == 8);
     if constexpr (Carried::half && Same<To, float>::value) {
       widen_all(x, y, n);
-    } else if constexpr (Same<From, double>::value && sizeof(To) < 4 && Carried::to == KIND_FLOAT) {
-      for (int64_t i = 0; i < n; i++) y[i] = convert<To>(x[i]); /* long enough as it is */
-    } else if constexpr (Same<From, Between>::value || Same<To, Between>::value ||
-                         (ends && !Carried::half && Carried::kind != KIND_COMPLEX)) {
+    } else if constexpr (Same<From, Between>::value || Same<To, Between>::value) {
       GPR_UNROLL(4)
       for (int64_t i = 0; i < n; i++) y[i] = convert<To>(x[i]);
     } else {
@@ -184,8 +170,7 @@ template <class From, class To> struct Cast {
   }
   static constexpr gpr_cast make() {
     if constexpr (possible)
-      return Cast<typename Plainer<From, sizeof(To) <= sizeof(From) && is_whole<To>()>::type,
-                  typename Plainer<To, is_whole<From>() || sizeof(To) < 8>::type>::cast;
+      return cast;
     else
       return nullptr;
   }
