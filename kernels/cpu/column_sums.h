@@ -1,40 +1,29 @@
-/* Sums, counts and bits of integers side by side. */
+/* Sums, products and counts of integers side by side. */
 #pragma once
 
 #include "many.h"
 
 GPR_OPEN
 
-/* Words that are combined, of elements that lie as E. */
-template <template <class> class Op, class W, class E> struct Combined {
-  enum { most = WIDE_COLUMNS<E> };
-  W word[most];
-  static void open(W *all, int64_t columns) {
-    for (int64_t j = 0; j < columns; j++) all[j] = Op<W>::identity();
+/* Words that are combined. */
+template <template <class> class Op, class T> struct Combined {
+  enum { most = WIDE_COLUMNS<T> };
+  uint64_t word[most];
+  static void open(uint64_t *all, int64_t columns) {
+    for (int64_t j = 0; j < columns; j++) all[j] = Op<uint64_t>::identity();
   }
-  static void add(W *all, const Panel<E> &x, int64_t columns) {
+  static void add(uint64_t *all, const Panel<T> &x, int64_t columns) {
     combine_columns<Op>(all, x, columns);
   }
   void open(int64_t columns) { open(word, columns); }
-  template <class T> void add(const Panel<T> &x, int64_t columns, int64_t) {
-    add(word, x.template as<E>(), columns);
-  }
+  void add(const Panel<T> &x, int64_t columns, int64_t) { add(word, x, columns); }
 };
-template <class T> using SumOfColumns = Combined<Plus, uint64_t, T>;
+template <class T> using SumOfColumns = Combined<Plus, T>;
 template <class T> struct Columns<IntegerSum<T>> : SumOfColumns<T> {
   typename IntegerSum<T>::State get(int64_t j) const { return {this->word[j]}; }
 };
-template <class T> struct Columns<IntegerProduct<T>> : Combined<Times, uint64_t, T> {
+template <class T> struct Columns<IntegerProduct<T>> : Combined<Times, T> {
   typename IntegerProduct<T>::State get(int64_t j) const { return {this->word[j]}; }
-};
-/* The same of integers with and without a sign. */
-template <class T, class W = typename Unsigned<sizeof(T)>::type>
-using BitsOf = typename Either<Traits<T>::kind == KIND_BOOL, T, W>::type;
-template <class T, template <class> class Op>
-struct Columns<Bitwise<T, Op>> : Combined<Op, typename Unsigned<sizeof(T)>::type, BitsOf<T>> {
-  typename Bitwise<T, Op>::State get(int64_t j) const {
-    return {(typename Order<T>::Key)this->word[j]};
-  }
 };
 template <class T> struct Columns<LongSum<T>> : SumOfColumns<T> {
   /* Of 64-bit integers the upper halves are added up by themselves. */
@@ -108,8 +97,7 @@ template <class C, class T, class Result> struct DirectWords {
 template <class O, class T>
 struct Direct<O, IntegerSum<T>> : DirectWords<SumOfColumns<T>, T, typename O::Result> {};
 template <class O, class T>
-struct Direct<O, IntegerProduct<T>>
-    : DirectWords<Combined<Times, uint64_t, T>, T, typename O::Result> {};
+struct Direct<O, IntegerProduct<T>> : DirectWords<Combined<Times, T>, T, typename O::Result> {};
 
 /* The bits of an integer's size, less one of a negative one; and all that some have. */
 template <class T> GPR_FN uint64_t size_bits(T x) {
