@@ -24,13 +24,7 @@ NVRTC = "from gpureduce import _core; print(_core.compiler('sm_90')[1])"
 EXCUSED: dict[str, str] = {}
 # Lines that the run of the record did not have and csrc/ or kernels/ have now: by file, with why no
 # run was needed to let them in; each is there once. To be emptied by the next run.
-SINCE: dict[str, tuple[str, str]] = {
-    "kernels/gpu/select.h": (
-        "    if (row.bytes != 4)\n",
-        "the host's choice among kernels that the run had, as it was before: of 26 rows of floats"
-        " the greatest that is no NaN took 1.46 times as long by the other",
-    ),
-}
+SINCE: dict[str, tuple[str, str]] = {}
 REMEDY = "run `make gpu-test` on a machine with a GPU"
 
 

@@ -3,6 +3,7 @@
  * of int16 as float64 took 725 µs on an H200 by a call for each element. */
 #pragma once
 
+#include "../core/fold.h"
 #include "load.cuh"
 
 GPR_OPEN
@@ -36,7 +37,8 @@ template <class T, int N> struct AnyElements {
       case 8: return load_as<uint64_t>(from);
     }
     load_as<uint64_t>(from);
-    if constexpr (is_pair) GPR_EACH(u, N) more[u] = load_whole<uint64_t>(from[u] + 8);
+    if constexpr (is_pair)
+      GPR_EACH(u, N) more[u] = load_whole<uint64_t>(from[u] + 8);
   }
   /* The bytes of each `unit`, a power of two of them, the other way round. */
   static GPR_DEVICE uint64_t turned(uint64_t w, int unit) {
@@ -46,7 +48,8 @@ template <class T, int N> struct AnyElements {
   }
   GPR_DEVICE void turn(int unit) {
     GPR_EACH(u, N) word[u] = turned(word[u], unit);
-    if constexpr (is_pair) GPR_EACH(u, N) more[u] = turned(more[u], unit);
+    if constexpr (is_pair)
+      GPR_EACH(u, N) more[u] = turned(more[u], unit);
   }
 
   /* A number as Loose has it, in the same words. */

@@ -67,9 +67,9 @@ struct AxesCut : TreesCut {
                                  : all   ? row.shallow
                                  : skips ? row.skipping
                                          : row.counted;
-    const bool are_slow = program == row.counted && (a.where ? row.bytes == 8 : !row.rows_counted);
-    if (row.bytes != 4)
-      if (!wanted && a.count > (are_slow ? (int)COUNTED_ROWS : row.strip_rows)) return false;
+    const bool are_slow =
+        program == row.counted && row.bytes != 4 && (a.where ? row.bytes == 8 : !row.rows_counted);
+    if (!wanted && a.count > (are_slow ? (int)COUNTED_ROWS : row.strip_rows)) return false;
     return program &&
            take(program,
                 up(a.tiles,

@@ -231,7 +231,8 @@ struct TileCut : Cut {
     gpr_program *program = of_elements(row.tile, row.convert);
     if (!program) program = row.any;
     const Size slots = (Size)multiprocessors * row.tile_blocks;
-    const Size loads = program == row.any && row.tile_loads > ANY_LOADS ? (Size)ANY_LOADS : row.tile_loads;
+    const Size loads =
+        program == row.any && row.tile_loads > ANY_LOADS ? (Size)ANY_LOADS : row.tile_loads;
     set_box();
     set_lanes(slots);
     set_runners(a.starts || !a.box ? 1 : a.box, loads);

@@ -85,8 +85,8 @@ template <class F, class LOAD, int LOADS = LoadsOf<F, LOAD>::value> struct TileR
       const char *from[U];
       GPR_EACH(u, U) {
         const int its = u < left ? u : 0;
-        from[u] = data + (a.boxed > 1 ? table->data[(int)r + its * down]
-                                      : r * stride + its * steps.data);
+        from[u] =
+            data + (a.boxed > 1 ? table->data[(int)r + its * down] : r * stride + its * steps.data);
       }
       AnyElements<T, U>().get(x, from, a);
     } else if (a.boxed > 1) {
