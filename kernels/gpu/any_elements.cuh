@@ -1,6 +1,6 @@
 /* Several elements at a time whose dtype, byte order and address are known at run time alone: what
- * they are is asked once for all, so that their loads wait for the memory together. Sums of 118 MB
- * of int16 as float64 took 725 µs on an H200 by a call for each element. */
+ * they are is asked once for all, so that their loads wait for the memory together. Sums of 124 MB
+ * of int16 as float64 took 763 µs on an H200 by a call for each element, and of 67 MB take 133. */
 #pragma once
 
 #include "../core/fold.h"

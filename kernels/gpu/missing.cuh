@@ -44,8 +44,8 @@ template <class T> GPR_DEVICE uint32_t drop_of_pair(uint32_t &w) {
   w = (w & ~(nan - ones)) | nan; /* -0.0 */
   return ones;
 }
-/* How many they were. Of a loop over halves, which most batches need if one number in 100 is NaN,
- * sums of 94 MB took 38 µs on an H200. */
+/* How many they were: of halves without a branch for each, since most batches have some if one
+ * number in 100 is NaN. */
 template <class T, int U> GPR_DEVICE int drop_missing(Packet<T> (&v)[U]) {
   if constexpr (sizeof(T) == 2 && Traits<T>::kind == KIND_FLOAT) {
     uint32_t n = 0;
