@@ -16,13 +16,14 @@ GPR_OPEN
   X(packed, "packed<F>", wide)                                                                \
   X(staged, "staged<F>", Variants<F>::brief)                                                  \
   X(rows, "rows<F>", true)                                                                    \
-  X(rows_counted, "rows<Counted<F>>", Lane<F>::neutral) /* that skip NaN */                   \
+  X(rows_skipping, "rows<RowsSkip<F>::Fold>", RowsSkip<F>::value) /* NaN */                   \
+  X(rows_masked, "rows<Masked<F>>", RowsMask<F>::value)                                       \
   X(columns, "columns<F>", Variants<F>::columns)                                              \
   X(columns_counted, "columns<F, true>", Joint<F>::value)                                     \
   X(segments, "segments<F>", few)                                                             \
   X(tile, "tile<F, TileRun<F, F::Element>>", true)                                            \
   X(any, "tile<F, TileRun<F, AnyDtype>>", true) /* of any dtype, order and address */         \
-  X(tile_rows, "tile<F, RowRun<F, F::Element>>", true)                                        \
+  X(tile_rows, "tile<F, RowRun<F, F::Element>>", TilePackets<F>::value)                       \
   X(brief, "brief<F>", Variants<F>::brief)
 /* X(name, kernel): the same of a dtype's elements, which are converted. */
 #define GPR_CONVERTING_PROGRAMS(X)                           \
@@ -65,6 +66,7 @@ struct AxesBytes {
 /* And what their launch depends on. */
 struct AxesRow : AxesPrograms, AxesBytes {
   int is_tree, is_ordered;
+  int zeros_are_nothing;         /* -0.0, to a lane */
   int brief_ones;                /* outputs of one element are neither packed nor staged */
   int staged_skips;              /* NaN; rows there need no state in memory */
   int brief_loads, brief_blocks; /* loads: of lanes that share an output */
@@ -78,7 +80,7 @@ struct AxesRow : AxesPrograms, AxesBytes {
   int tile_blocks, tile_loads;
   int strip_rows; /* that strips take */
   int strip_bytes, packed_bytes, staged_packets, staged_blocks;
-  int rows_blocks, rows_loads, columns_blocks, columns_loads;
+  int rows_blocks, rows_loads, masked_loads, columns_blocks, columns_loads;
   int columns_together; /* of a packet's, what blocks leave for each other as one */
   int rows_end_quickly; /* in the middle of a packet */
   double ends;          /* a block's start and end, in steps */

@@ -23,13 +23,17 @@ template <class T> struct PairBounds {
   typedef Extremes<T> F;
   static constexpr bool is_signed = Traits<T>::kind != KIND_UINT;
   uint32_t low, high;
-  GPR_DEVICE void open() {
-    low = is_signed ? 0x7fff7fffu : 0xffffffffu;
-    high = is_signed ? 0x80008000u : 0;
+  static constexpr uint32_t no_low = is_signed ? 0x7fff7fffu : 0xffffffffu,
+                            no_high = is_signed ? 0x80008000u : 0;
+  GPR_DEVICE void open() { low = no_low, high = no_high; }
+  GPR_DEVICE void add(uint32_t keys) { add(keys, keys); }
+  GPR_DEVICE void add(uint32_t for_low, uint32_t for_high) {
+    low = is_signed ? __vmins2(low, for_low) : __vminu2(low, for_low);
+    high = is_signed ? __vmaxs2(high, for_high) : __vmaxu2(high, for_high);
   }
-  GPR_DEVICE void add(uint32_t keys) {
-    low = is_signed ? __vmins2(low, keys) : __vminu2(low, keys);
-    high = is_signed ? __vmaxs2(high, keys) : __vmaxu2(high, keys);
+  /* Those that have their bits in `counts`. */
+  GPR_DEVICE void add_some(uint32_t keys, uint32_t counts) {
+    add((keys & counts) | (no_low & ~counts), (keys & counts) | (no_high & ~counts));
   }
   static GPR_DEVICE int half(uint32_t pair, int h) {
     return is_signed ? (int)(int16_t)(pair >> 16 * h) : (int)(uint16_t)(pair >> 16 * h);
@@ -98,15 +102,21 @@ template <class R> struct Lane<Extremes<complex<R>>> : AnyLane<Extremes<complex<
   }
 };
 
-/* Since sm_80 one instruction compares two floats of 16 bits, and keeps a NaN. */
-#define GPR_BEST_PAIR(type, letters)                                                     \
-  template <bool GREATEST> GPR_DEVICE uint32_t best_pair(uint32_t a, uint32_t b, type) { \
-    uint32_t best;                                                                       \
-    if (GREATEST)                                                                        \
-      asm("max.NaN." letters "x2 %0, %1, %2;" : "=r"(best) : "r"(a), "r"(b));            \
-    else                                                                                 \
-      asm("min.NaN." letters "x2 %0, %1, %2;" : "=r"(best) : "r"(a), "r"(b));            \
-    return best;                                                                         \
+/* Since sm_80 one instruction compares two floats of 16 bits; of a NaN and a number it takes the
+ * NaN, or with NUMBER the other. */
+#define GPR_BEST_PAIR(type, letters)                                          \
+  template <bool GREATEST, bool NUMBER = false>                               \
+  GPR_DEVICE uint32_t best_pair(uint32_t a, uint32_t b, type) {               \
+    uint32_t best;                                                            \
+    if (GREATEST && NUMBER)                                                   \
+      asm("max." letters "x2 %0, %1, %2;" : "=r"(best) : "r"(a), "r"(b));     \
+    else if (NUMBER)                                                          \
+      asm("min." letters "x2 %0, %1, %2;" : "=r"(best) : "r"(a), "r"(b));     \
+    else if (GREATEST)                                                        \
+      asm("max.NaN." letters "x2 %0, %1, %2;" : "=r"(best) : "r"(a), "r"(b)); \
+    else                                                                      \
+      asm("min.NaN." letters "x2 %0, %1, %2;" : "=r"(best) : "r"(a), "r"(b)); \
+    return best;                                                              \
   }
 GPR_BEST_PAIR(float16, "f16")
 GPR_BEST_PAIR(bfloat16, "bf16")

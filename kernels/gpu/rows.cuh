@@ -1,62 +1,15 @@
 /* The fast axis: a warp or a block to each output, or several blocks. */
 #pragma once
 
-#include "missing.cuh"
-#include "counted.cuh"
+#include "left_out.cuh"
 #include "outputs.cuh"
 
 GPR_OPEN
 
 enum { ROWS_FEW = 2 };
 
-/* Blocks a multiprocessor, and packets a thread has under way. With four blocks an exact sum's
- * loads wait for registers, and with three some are spilled: with a run's packets found anew for
- * each tile as well, 128 MiB of lognormal floats took 42.5 µs on an H200, and take 35.8, 32 MiB of
- * bfloat16 17.5 and 15.7. Two positions of small elements would be thousands of instructions. */
-template <class F> struct RowsShape { static constexpr int blocks = 4, loads = 8; };
-template <class T> struct RowsShape<PairSum<T>> { static constexpr int blocks = 2, loads = 8; };
 /* How long a block's threads take to come together and to finish, in steps of its loads. */
 template <class F> struct EndsOf { static constexpr double value = 1; };
-template <class T> struct RowsShape<Positions<T>> {
-  static constexpr int blocks = 4, loads = sizeof(T) < 4 ? 2 : 4;
-};
-template <class F> struct RowsShape<Counted<F>> : RowsShape<F> {};
-
-/* Where NaN is skipped: a State's n is how many were, less than nothing. */
-template <class F> struct Lane<Counted<F>> {
-  typedef typename F::Element T;
-  static constexpr bool neutral = true;
-  Lane<F> lane;
-  int64_t n = 0;
-  GPR_DEVICE void keep(typename Counted<F>::State *s) { lane.keep(&s->state); }
-  template <int U> GPR_DEVICE void take(Packet<T> (&v)[U], int64_t index, int64_t step) {
-    n -= drop_missing(v);
-    lane.take(v, index, step);
-  }
-  GPR_DEVICE void one(T x, int64_t index) {
-    if (is_nan_or_nat(x))
-      n--;
-    else
-      lane.one(x, index);
-  }
-  GPR_DEVICE void result(typename Counted<F>::State &s) {
-    lane.result(s.state);
-    s.n = n;
-  }
-};
-/* A state of all elements, or of as many as its n says. */
-template <class F> struct FinishRow {
-  static GPR_DEVICE void finish(const gpr_axes_args &a, int64_t o, typename F::State &s) {
-    finish_here<F>(a, o, s, a.count);
-  }
-};
-template <class F> struct FinishRow<Counted<F>> {
-  static GPR_DEVICE void finish(const gpr_axes_args &a, int64_t o, typename Counted<F>::State &s) {
-    const int64_t n = a.count + s.n;
-    tell_least(a, n);
-    finish_here<F>(a, o, s.state, n);
-  }
-};
 
 /* U packets a thread from p on, a team's width apart, all inside. */
 template <int U, class F>
@@ -77,6 +30,7 @@ template <class T> GPR_DEVICE bool may_read_whole(const gpr_axes_args &a, const 
 /* To extremes an element more than once is as good as once, and to places at its own index. */
 template <class F> struct IsExtremes { static constexpr bool value = false; };
 template <class T> struct IsExtremes<Extremes<T>> { static constexpr bool value = true; };
+template <class F> struct IsExtremes<WithoutNaN<F>> : IsExtremes<F> {};
 /* Whether what lies outside may be read with the rest. */
 template <class F> GPR_FN GPR_CONSTEXPR bool has_quick_ends() {
   return Lane<F>::neutral || (IsExtremes<F>::value && sizeof(typename F::Element) >= 4);
@@ -300,9 +254,10 @@ GPR_DEVICE void fold_apart(const char *base, int64_t stride, int64_t first, int6
  * is read at a time lies close together; tiles from a.drawn on are drawn, by each warp of the
  * blocks that share the output: 128 MiB of floats took 41.8 µs on an H200, and take 38.3. */
 template <class F>
-GPR_DEVICE void fold_row(const gpr_axes_args &a, const char *base, int64_t part, int64_t parts,
+GPR_DEVICE void fold_row(const gpr_axes_args &a, int64_t o, int64_t part, int64_t parts,
                          uint32_t *queue, Lane<F> &lane) {
   typedef typename F::Element T;
+  const char *const base = a.data + offset_of<&gpr_axes_dim::stride>(a.dim, a.kept, o);
   constexpr int WARPS = AXES_THREADS / GPR_WARP, TILE = GPR_WARP * RowsShape<F>::loads;
   const int64_t tiles = a.runs * a.tiles, stride = a.dim[a.kept + a.reduced - 1].stride;
   const bool are_apart = !F::ordered && stride != (int64_t)sizeof(T);
@@ -310,6 +265,7 @@ GPR_DEVICE void fold_row(const gpr_axes_args &a, const char *base, int64_t part,
   Packets<T> in(base, a.length);
   bool whole = may_read_whole(a, in);
   int64_t run = 0;
+  find_mask(lane, a, o, run);
   for (int64_t t = part; t < tiles;) {
     const bool draws = t + parts >= a.drawn;
     const uint32_t drawn = draws && lane_of() == 0 ? atomicAdd(queue, 1) : 0;
@@ -322,6 +278,7 @@ GPR_DEVICE void fold_row(const gpr_axes_args &a, const char *base, int64_t part,
         in = Packets<T>(base + offset_of<&gpr_axes_dim::stride>(a.dim + a.kept, a.reduced - 1, run),
                         a.length);
         whole = may_read_whole(a, in);
+        find_mask(lane, a, o, run);
       }
     }
     if constexpr (!F::ordered)
@@ -365,8 +322,7 @@ __global__ void __launch_bounds__(AXES_THREADS, RowsShape<F>::blocks)
       (uint32_t *)a.scratch + a.queue + (shared * WARPS + warp_of()) * a.queue_apart;
   Lane<F> lane;
   lane.keep(&s);
-  fold_row<F>(a, a.data + offset_of<&gpr_axes_dim::stride>(a.dim, a.kept, o),
-              alone ? 0 : part * WARPS + warp_of(), alone ? 1 : split * WARPS, queue, lane);
+  fold_row<F>(a, o, alone ? 0 : part * WARPS + warp_of(), alone ? 1 : split * WARPS, queue, lane);
   lane.result(s);
   bool mine;
   if (alone) {

@@ -8,14 +8,15 @@ GPR_OPEN
 struct RowsCut : ColumnsCut {
   /* Blocks that have as much under way as all: two, of more registers, have less. */
   double enough() const { return row.rows_blocks > 2 ? 0.5 : 0.75; }
+  int loads() const { return a.where ? row.masked_loads : row.rows_loads; }
   /* So many rows go to a warp each: all, or as many as fill all slots, where those that are left
    * are sooner done by a block each. */
   Size rows_by_warps(Size slots) const {
     const Size warps = AXES_THREADS / GPR_WARP, all = slots * warps, whole = a.outputs / all * all,
                packets = up(a.count * row.bytes, 16);
-    const double steps = (double)up(packets, (Size)GPR_WARP * row.rows_loads), ends = row.ends / 2;
+    const double steps = (double)up(packets, (Size)GPR_WARP * loads()), ends = row.ends / 2;
     const double rest = time_of(a.outputs - whole, slots,
-                                (double)up(packets, (Size)AXES_THREADS * row.rows_loads), row.ends);
+                                (double)up(packets, (Size)AXES_THREADS * loads()), row.ends);
     const bool pays =
         (double)(whole / all) * (steps + ends) + rest < time_of(a.outputs, all, steps, ends);
     return whole && pays ? whole : a.outputs;
@@ -25,32 +26,37 @@ struct RowsCut : ColumnsCut {
    * tiles of packets, 46 as rows with tiles of their own, and take 25 so; of 1.8 KB 38, 27 and 28.
    * Fewer bytes of an output are too few for a warp: 8000 of 6 KB of doubles 22 and 29. */
   enum { LONG_RUN = 8192, SHORT_RUN = 3 * GPR_WARP, SHORTEST_RUN = 4, SHORT_RUNS_BYTES = 16 << 10 };
+  enum { MASKED_BYTES = 1024 }; /* of rows under masks, which have no other packets */
   bool cut_runs(Size packets, bool apart) {
     if (a.runs == 1 || a.length * row.bytes >= LONG_RUN) return true;
-    if (packets >= (apart ? 2 : 1) * SHORT_RUN) return row.rows_end_quickly;
-    if (!row.rows_counted || apart || a.reduced != 2 || packets < SHORTEST_RUN) return false;
+    if (packets >= (apart ? 2 : 1) * SHORT_RUN)
+      return row.rows_end_quickly || !(apart || row.tile_rows);
+    if (!row.zeros_are_nothing || a.where || apart || a.reduced != 2 || packets < SHORTEST_RUN)
+      return false;
     a.packets = (int)packets;
-    a.tiles = up(a.runs * packets, (Size)GPR_WARP * row.rows_loads);
+    a.tiles = up(a.runs * packets, (Size)GPR_WARP * loads());
     a.runs = 1;
     return true;
   }
   bool rows() {
-    gpr_program *const program = a.skip ? row.rows_counted : row.rows;
-    if (!program || !a.reduced) return false;
+    gpr_program *const program = a.where ? row.rows_masked : a.skip ? row.rows_skipping : row.rows;
+    if (!program || !a.reduced || (a.where && a.dim[inner()].where_stride != 1)) return false;
     /* By rows' lanes in no order, closer together than the outputs are. */
     const bool apart = reduced_stride() != row.bytes;
-    if (apart && (row.is_ordered || magnitude(reduced_stride()) > kept_stride())) return false;
+    if (apart && (row.is_ordered || a.where || magnitude(reduced_stride()) > kept_stride()))
+      return false;
     a.length = a.dim[inner()].size;
     a.runs = a.count / a.length;
     const Size bytes = a.count * row.bytes, run = a.length * row.bytes;
     const Size packets = apart ? up(run, 16) : packets_of_run();
-    a.tiles = up(packets, (Size)GPR_WARP * row.rows_loads);
-    if (bytes < row.rows_bytes || !cut_runs(packets, apart)) return false;
+    a.tiles = up(packets, (Size)GPR_WARP * loads());
+    if (bytes < (a.where ? (Size)MASKED_BYTES : row.rows_bytes) || !cut_runs(packets, apart))
+      return false;
     set_extent();
     const Size slots = (Size)multiprocessors * row.rows_blocks, warps = AXES_THREADS / GPR_WARP;
-    a.team = lanes_of_row(slots, up(bytes, 16), row.rows_loads, GPR_WARP, enough());
+    a.team = lanes_of_row(slots, up(bytes, 16), loads(), GPR_WARP, enough());
     const Size least = a.packets ? (Size)SHORT_RUNS_BYTES : row.warp_rows_bytes;
-    if (a.team == GPR_WARP && !wanted && (apart || bytes < least)) return false;
+    if (a.team == GPR_WARP && !wanted && !a.where && (apart || bytes < least)) return false;
     a.full = a.team == GPR_WARP ? rows_by_warps(slots) : 0;
     a.rows = (int)(slots * warps);
     cut_rows(slots);

@@ -13,10 +13,9 @@ struct AxesCut : TreesCut {
   bool prefers_brief(Size least) {
     const Size bytes = a.count * row.bytes;
     const bool are_uneven = row.uneven_bytes && bytes % row.uneven_bytes;
-    /* Extremes that skip NaN have no rows: of 37 MB of rows of 6.3 KB the greatest floats took 21
-     * µs on an H200 as packets of tiles and 10.5 so. */
+    /* Extremes of complex numbers and times have no rows where NaN is skipped. */
     const Size most =
-        a.skip && !row.rows_counted && !row.is_ordered ? 2 * row.brief_bytes : row.brief_bytes;
+        a.skip && !row.rows_skipping && !row.is_ordered ? 2 * row.brief_bytes : row.brief_bytes;
     return !wanted && is_native() && bytes <= most && !are_long_packets() &&
            (bytes >= least || bytes <= row.alone_bytes || are_uneven) && suits_brief();
   }
@@ -67,8 +66,8 @@ struct AxesCut : TreesCut {
                                  : all   ? row.shallow
                                  : skips ? row.skipping
                                          : row.counted;
-    const bool are_slow =
-        program == row.counted && row.bytes != 4 && (a.where ? row.bytes == 8 : !row.rows_counted);
+    const bool are_slow = program == row.counted && row.bytes != 4 &&
+                          (a.where ? row.bytes == 8 : !row.zeros_are_nothing);
     if (!wanted && a.count > (are_slow ? (int)COUNTED_ROWS : row.strip_rows)) return false;
     return program &&
            take(program,
@@ -91,7 +90,7 @@ struct AxesCut : TreesCut {
   }
   bool are_long_packets() const { /* that rows() takes */
     return are_packets() && a.count * row.bytes >= row.packets_bytes && !a.where &&
-           (!a.skip || row.rows_counted);
+           (!a.skip || row.rows_skipping);
   }
   bool begin_with_packet() const { return (uintptr_t)a.data % 16 == 0; }
 
@@ -221,7 +220,7 @@ struct AxesCut : TreesCut {
                staged();
       case GPR_VARIANT_COLUMNS:
         return is_along() && !a.where && has_columns() && columns(waves_of_brief());
-      case GPR_VARIANT_ROWS: return is_along() && !a.where && !prefers_brief(0) && rows();
+      case GPR_VARIANT_ROWS: return is_along() && !prefers_brief(0) && rows();
       case GPR_VARIANT_TILE_ROWS: return is_any() && !prefers_brief(0) && tile_rows();
       case GPR_VARIANT_BRIEF: return is_any() && brief();
       default: return tile();

@@ -138,6 +138,7 @@ template <class F> struct AxesKernels {
 #undef GPR_X
     row.bytes = (int)sizeof(typename F::Element);
     row.is_ordered = F::ordered;
+    row.zeros_are_nothing = Lane<F>::neutral;
     row.brief_ones = Ones<F>::first;
     row.staged_skips = !LooksFirst<F>::value;
     row.brief_loads = BriefLanes<F>::loads;
@@ -158,6 +159,7 @@ template <class F> struct AxesKernels {
     row.staged_blocks = StagedShape<F>::blocks;
     row.rows_blocks = RowsShape<F>::blocks;
     row.rows_loads = RowsShape<F>::loads;
+    row.masked_loads = RowsShape<Masked<F>>::loads;
     row.rows_end_quickly = has_quick_ends<F>();
     row.ends = EndsOf<F>::value;
     row.columns_blocks = ColumnsShape<F>::blocks;

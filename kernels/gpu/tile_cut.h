@@ -198,14 +198,6 @@ struct TileCut : Cut {
     return take(program, blocks < most ? blocks : most,
                 a.split > 1 ? (size_t)(blocks * a.neighbours * a.beyond) : 0);
   }
-  /* Elements that are looked at one by one, and so many bytes of them a packet, that packets are of
-   * no use: with masks or without NaN, of integers and extremes of 8 bytes 21 of 22 random shapes
-   * took 0.67 to 0.98 of the time as single elements, of places up to 8 bytes 18 of 19 0.71 to
-   * 0.99. */
-  bool are_looked_at_singly() const {
-    if (a.skip && row.is_ordered) return row.bytes < 16;
-    return (a.where || a.skip) && row.bytes == 8 && !row.joint && !row.brief_spreads;
-  }
   /* Long rows whose elements, and their masks, lie side by side. */
   bool tile_rows() {
     const int d = inner();
@@ -213,7 +205,7 @@ struct TileCut : Cut {
     const Size least = a.count > a.dim[d].size ? row.run_bytes : row.tile_rows_bytes;
     if (!program || a.starts || a.dim[d].stride != a.from_bytes ||
         (a.where && a.dim[d].where_stride != 1) ||
-        (!wanted && (a.dim[d].size * a.from_bytes < least || are_looked_at_singly())))
+        (!wanted && a.dim[d].size * a.from_bytes < least))
       return false;
     const Size slots = (Size)multiprocessors * row.tile_blocks;
     const int elements = 16 / a.from_bytes;

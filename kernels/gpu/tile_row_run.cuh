@@ -28,32 +28,17 @@ template <class F, class LOAD> struct RowRun : TileRun<F, LOAD> {
   using Base::Base;
   using Base::where;
 
-  /* A bit for each of the V bytes that is not 0. */
-  GPR_DEVICE uint32_t counted(const char *mask, bool aligned) const {
-    uint32_t bits = 0;
-    if (V % 4 == 0 && aligned) {
-      GPR_EACH(i, V / 4) bits |= bits_of_bytes(((const uint32_t *)mask)[i]) << 4 * i;
-    } else {
-      GPR_EACH(i, V) bits |= (uint32_t)(mask[i] != 0) << i;
-    }
-    return bits;
-  }
-  GPR_DEVICE void take(TileCell<F> &cell, typename Base::Run &run, const Packet<From> (&v)[U],
-                       T (&x)[U * V], uint64_t valid, int64_t r, int down) {
-    if constexpr (F::ordered) {
-      GPR_EACH(i, U * V) {
-        const int at = i / V * (V * down) + i % V;
-        if (!(valid >> i & 1)) continue;
-        if (this->in_order())
-          run.add(x[i], (int)r + at);
-        else
-          cell.one(x[i], this->index_of(r + at));
-      }
-    } else if constexpr (SumsFloats<F, From>::value) {
+  /* Those that `valid` says. */
+  static GPR_DEVICE void take(TileCell<F> &cell, const Packet<From> (&v)[U], uint64_t valid) {
+    T x[U * V];
+    if constexpr (SumsFloats<F, From>::value) {
       float w[U * V];
       GPR_EACH(i, U * V) w[i] = valid >> i & 1 ? wide(v[i / V].element[i % V]) : -0.0f;
       gpr::take<From, U * V, 1>(cell.sum[0], w, 0, cell.rest(0));
-    } else if constexpr (Lane<F>::neutral) {
+      return;
+    }
+    GPR_EACH(i, U * V) x[i] = Load<T, LOAD>::of(v[i / V].element[i % V]);
+    if constexpr (Lane<F>::neutral) {
       neutralise(x, valid);
       cell.template add<U * V>(x, 0, 0);
     } else if (valid == ALL) {
@@ -69,19 +54,23 @@ template <class F, class LOAD> struct RowRun : TileRun<F, LOAD> {
     if (in.stop - p * V < V) bits &= (1u << (in.stop - p * V)) - 1;
     return bits;
   }
-  /* At the ends of a run, or under a mask: a bit for each element that counts. Without a branch, so
-   * that all loads are under way together. */
+  /* A bit for each element that counts. Without a branch, so that all loads are under way
+   * together. */
   GPR_DEVICE uint64_t load_some(const Packets<From> &in, int64_t p, int down, int64_t first,
                                 int64_t whole, int64_t stop, const char *mask, bool aligned,
                                 Packet<From> (&v)[U]) const {
-    uint32_t bits[U];
     uint64_t valid = 0;
     GPR_EACH(u, U) v[u].words = in.load(inside(p + u * down, first, whole));
-    GPR_EACH(u, U) bits[u] = own(in, inside(p + u * down, first, whole));
-    if (a.where)
-      GPR_EACH(u, U) bits[u] = counted(mask + inside(p + u * down, first, whole) * V, aligned);
-    GPR_EACH(u, U)
-      if (p + u * down >= first && p + u * down < stop) valid |= (uint64_t)bits[u] << u * V;
+    GPR_EACH(u, U) {
+      const int64_t at = inside(p + u * down, first, whole);
+      uint32_t bits = own(in, at);
+      if (a.where) {
+        MaskBytes<V> bytes;
+        bytes.load(mask + at * V, aligned);
+        bits = bytes.bits();
+      }
+      if (p + u * down >= first && p + u * down < stop) valid |= (uint64_t)bits << u * V;
+    }
     return valid;
   }
   /* Of a fold to which neutral_of() is nothing, packets p, p + down, … below stop, that may all be
@@ -89,11 +78,9 @@ template <class F, class LOAD> struct RowRun : TileRun<F, LOAD> {
   GPR_DEVICE int64_t fold_whole(TileCell<F> &cell, Packets<From> in, int64_t p, int down,
                                 int64_t stop) {
     int64_t n = 0;
-    typename Base::Run run;
     in.stop = least(in.stop, stop * V);
     GPR_ROLLED(; p * V < in.stop; p += U * down) {
       Packet<From> v[U];
-      T x[U * V];
       if (in.inside(p, 1) && in.inside(p + (U - 1) * down, 1)) {
         in.load(v, p, down);
         n += U * V;
@@ -101,8 +88,7 @@ template <class F, class LOAD> struct RowRun : TileRun<F, LOAD> {
         n += load_ends<false>(in, p, down, v);
       }
       if (a.skip) n -= drop_missing(v);
-      GPR_EACH(i, U * V) x[i] = Load<T, LOAD>::of(v[i / V].element[i % V]);
-      take(cell, run, v, x, ALL, 0, down);
+      take(cell, v, ALL);
     }
     return n;
   }
@@ -116,31 +102,25 @@ template <class F, class LOAD> struct RowRun : TileRun<F, LOAD> {
       if (all) return fold_whole(cell, in, p, down, stop);
     const int64_t first = in.first && !all ? 1 : 0, whole = all ? in.packets() : in.stop / V;
     const char *const mask = where - in.first;
-    const bool aligned = (uintptr_t)mask % 4 == 0;
+    const bool aligned = (uintptr_t)mask % V == 0;
     int64_t n = 0;
-    typename Base::Run run;
-    if (p < down && !all)
-      n = ends(cell, (int)p, down, first * V - in.first, whole * V - in.first, length);
+    if (p < down) n = ends(cell, (int)p, down, first * V - in.first, whole * V - in.first, length);
     if (whole < stop) stop = whole;
     if (first >= whole) return n;
     GPR_ROLLED(; p < stop; p += U * down) {
-      const int64_t last = p + (U - 1) * down;
       Packet<From> v[U];
-      T x[U * V];
+      const int64_t last = p + (U - 1) * down;
       uint64_t valid = ALL;
       if (!a.where && last < stop && in.inside(p, 1) && in.inside(last, 1))
         in.load(v, p, down);
       else
         valid = load_some(in, p, down, first, whole, stop, mask, aligned, v);
-      GPR_EACH(i, U * V) x[i] = Load<T, LOAD>::of(v[i / V].element[i % V]);
       if (a.skip)
         GPR_EACH(i, U * V)
-          if (is_nan_or_nat(x[i])) valid &= ~(1ull << i);
+          if (is_nan_or_nat(v[i / V].element[i % V])) valid &= ~(1ull << i);
       n += __popc((uint32_t)valid) + __popc((uint32_t)(valid >> 32));
-      const int64_t r = p * V - in.first;
-      take(cell, run, v, x, valid, r, down);
+      take(cell, v, valid);
     }
-    this->end(cell, run);
     return n;
   }
   static GPR_DEVICE int64_t inside(int64_t p, int64_t first, int64_t whole) {
@@ -156,12 +136,7 @@ template <class F, class LOAD> struct RowRun : TileRun<F, LOAD> {
       const int64_t r = i < head ? i : tail + i - head;
       T x[1] = {this->at(r)};
       if ((a.where && !this->where[r]) || (a.skip && is_nan_or_nat(x[0]))) continue;
-      if constexpr (F::ordered) {
-        cell.one(x[0], this->index_of(r)); /* the last before the others */
-      } else {
-        typename Base::Run none;
-        this->template add<1>(cell, none, x, r, 0);
-      }
+      cell.template add<1>(x, 0, 0);
       n++;
     }
     return n;
