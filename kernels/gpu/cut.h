@@ -25,11 +25,12 @@ GPR_OPEN
   X(any, "tile<F, TileRun<F, AnyDtype>>", true) /* of any dtype, order and address */         \
   X(tile_rows, "tile<F, RowRun<F, F::Element>>", TilePackets<F>::value)                       \
   X(brief, "brief<F>", Variants<F>::brief)
-/* X(name, kernel): the same of a dtype's elements, which are converted. */
-#define GPR_CONVERTING_PROGRAMS(X)                           \
-  X(convert, "tile<F::Fold, TileRun<F::Fold, F::Load>>")     \
-  X(convert_rows, "tile<F::Fold, RowRun<F::Fold, F::Load>>") \
-  X(convert_brief, "brief<F::Fold, F::Load>")
+/* X(name, kernel, are_there): the same of a dtype's elements, which are converted. */
+#define GPR_CONVERTING_PROGRAMS(X)                                     \
+  X(convert, "tile<F::Fold, TileRun<F::Fold, F::Load>>", Converts)     \
+  X(convert_rows, "tile<F::Fold, RowRun<F::Fold, F::Load>>", Converts) \
+  X(convert_brief, "brief<F::Fold, F::Load>", Converts)                \
+  X(convert_long, "rows<Reads<F::Fold, F::From>>", ConvertsRows)
 /* Trees': by threads, by warps, and what is special. */
 #define GPR_TREE_PROGRAMS(X)                                                      \
   X(tile, "trees_by_threads<TreeOperator<F>, TreeElements<F>>", true)             \
@@ -47,7 +48,7 @@ struct AxesPrograms {
   GPR_AXES_PROGRAMS(GPR_X)
 #undef GPR_X
   gpr_program *any_rows, *gathered; /* of trees alone */
-#define GPR_X(name, kernel) gpr_program *name[GPR_DTYPE_COUNT];
+#define GPR_X(name, kernel, are_there) gpr_program *name[GPR_DTYPE_COUNT];
   GPR_CONVERTING_PROGRAMS(GPR_X)
 #undef GPR_X
 };

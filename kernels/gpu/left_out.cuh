@@ -3,6 +3,7 @@
 
 #include "axes_results.cuh"
 #include "counted.cuh"
+#include "few.cuh"
 #include "without_nan.cuh"
 #include "missing.cuh"
 
@@ -227,10 +228,10 @@ template <class T> struct RowsSkip<Extremes<T>> {
   static constexpr bool value = Traits<T>::kind == KIND_FLOAT;
   typedef WithoutNaN<Extremes<T>> Fold;
 };
-/* Which folds have rows under masks: those that can take packets, and are not long to compile. */
+/* Which folds have rows under masks: those that take packets, but for variances. Of floats under a
+ * mask those took 129 µs on an H200 as packets of tiles, and 290 so. */
 template <class F> struct RowsMask {
-  static constexpr bool is_complex = Traits<typename F::Element>::kind == KIND_COMPLEX,
-                        value = ZeroIsNothing<F>::value && !(is_complex && LooksFirst<F>::value);
+  static constexpr bool value = ZeroIsNothing<F>::value && !LooksFirst<F>::value;
 };
 template <class T> struct RowsMask<Extremes<T>> {
   static constexpr bool value = Traits<T>::kind != KIND_COMPLEX;

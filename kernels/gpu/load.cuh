@@ -40,6 +40,7 @@ template <class FROM> struct Convert;
 /* A fold with such elements. */
 template <class FOLD, class FROM> struct Converted {
   typedef FOLD Fold;
+  typedef FROM From;
   typedef Convert<FROM> Load;
 };
 struct AnyDtype;

@@ -1,7 +1,7 @@
 /* The fast axis: a warp or a block to each output, or several blocks. */
 #pragma once
 
-#include "left_out.cuh"
+#include "converted_rows.cuh"
 #include "outputs.cuh"
 
 GPR_OPEN
@@ -310,8 +310,9 @@ template <class F>
 __global__ void __launch_bounds__(AXES_THREADS, RowsShape<F>::blocks)
     rows(const __grid_constant__ gpr_axes_args a) {
   constexpr int WARPS = AXES_THREADS / GPR_WARP;
-  __shared__ Slots<F> slots;
-  typename F::State s; /* once: local memory is not shared by what is not alive together */
+  typedef typename StatesOf<F>::Fold S;
+  __shared__ Slots<S> slots;
+  typename S::State s; /* once: local memory is not shared by what is not alive together */
   const bool alone = (int64_t)blockIdx.x * WARPS < a.full;
   const int b = (int)(blockIdx.x - quotient_of(a.full + WARPS - 1, WARPS) - (a.single - a.full));
   const int split = b < 0 ? 1 : a.split, shared = b / split, part = b - shared * split;
@@ -327,16 +328,16 @@ __global__ void __launch_bounds__(AXES_THREADS, RowsShape<F>::blocks)
   bool mine;
   if (alone) {
     expect<F>(a, a.back ? o - a.rows : o + a.rows);
-    Move<F>::merge_lanes(s, GPR_WARP);
+    Move<S>::merge_lanes(s, GPR_WARP);
     mine = lane_of() == 0;
   } else {
-    if (!merge_parts<F>(s, partials_of<F>(a) + shared * split, part, split,
+    if (!merge_parts<S>(s, partials_of<S>(a) + shared * split, part, split,
                         (uint32_t *)a.scratch + shared, slots))
       return;
     if (a.queue && lane_of() == 0) *queue = 0;
     mine = threadIdx.x == 0;
   }
-  if (mine) FinishRow<F>::finish(a, o, s);
+  if (mine) FinishRow<S>::finish(a, o, s);
 }
 
 GPR_CLOSE

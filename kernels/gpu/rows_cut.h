@@ -13,7 +13,7 @@ struct RowsCut : ColumnsCut {
    * are sooner done by a block each. */
   Size rows_by_warps(Size slots) const {
     const Size warps = AXES_THREADS / GPR_WARP, all = slots * warps, whole = a.outputs / all * all,
-               packets = up(a.count * row.bytes, 16);
+               packets = up(a.count * a.from_bytes, 16);
     const double steps = (double)up(packets, (Size)GPR_WARP * loads()), ends = row.ends / 2;
     const double rest = time_of(a.outputs - whole, slots,
                                 (double)up(packets, (Size)AXES_THREADS * loads()), row.ends);
@@ -28,7 +28,7 @@ struct RowsCut : ColumnsCut {
   enum { LONG_RUN = 8192, SHORT_RUN = 3 * GPR_WARP, SHORTEST_RUN = 4, SHORT_RUNS_BYTES = 16 << 10 };
   enum { MASKED_BYTES = 1024 }; /* of rows under masks, which have no other packets */
   bool cut_runs(Size packets, bool apart) {
-    if (a.runs == 1 || a.length * row.bytes >= LONG_RUN) return true;
+    if (a.runs == 1 || a.length * a.from_bytes >= LONG_RUN) return true;
     if (packets >= (apart ? 2 : 1) * SHORT_RUN)
       return row.rows_end_quickly || !(apart || row.tile_rows);
     if (!row.zeros_are_nothing || a.where || apart || a.reduced != 2 || packets < SHORTEST_RUN)
@@ -38,16 +38,22 @@ struct RowsCut : ColumnsCut {
     a.runs = 1;
     return true;
   }
+  gpr_program *convert_program() const {
+    return a.where || a.skip ? nullptr : of_elements(nullptr, row.convert_long);
+  }
   bool rows() {
-    gpr_program *const program = a.where ? row.rows_masked : a.skip ? row.rows_skipping : row.rows;
+    gpr_program *const program = !is_native() ? convert_program()
+                                 : a.where    ? row.rows_masked
+                                 : a.skip     ? row.rows_skipping
+                                              : row.rows;
     if (!program || !a.reduced || (a.where && a.dim[inner()].where_stride != 1)) return false;
     /* By rows' lanes in no order, closer together than the outputs are. */
-    const bool apart = reduced_stride() != row.bytes;
+    const bool apart = reduced_stride() != a.from_bytes;
     if (apart && (row.is_ordered || a.where || magnitude(reduced_stride()) > kept_stride()))
       return false;
     a.length = a.dim[inner()].size;
     a.runs = a.count / a.length;
-    const Size bytes = a.count * row.bytes, run = a.length * row.bytes;
+    const Size bytes = a.count * a.from_bytes, run = a.length * a.from_bytes;
     const Size packets = apart ? up(run, 16) : packets_of_run();
     a.tiles = up(packets, (Size)GPR_WARP * loads());
     if (bytes < (a.where ? (Size)MASKED_BYTES : row.rows_bytes) || !cut_runs(packets, apart))
@@ -70,7 +76,7 @@ struct RowsCut : ColumnsCut {
    * more: 2^24 doubles took 39.3 µs on an H200 by three and 38.1 by two, floats 24.1 and 23.3. Of
    * smaller elements they do not read fast enough. */
   Size blocks_of_memory(Size slots) const {
-    return row.bytes < 4 ? slots : (Size)multiprocessors * 2;
+    return a.from_bytes < 4 ? slots : (Size)multiprocessors * 2;
   }
   /* How many blocks share each of so many rows. All that fit are under way at once, so that a few
    * more end late: 40 rows of 3 million floats took 135 µs on an H200 by 13 blocks each, and 119 to

@@ -197,9 +197,9 @@ struct AxesCut : TreesCut {
   }
 
   bool is_any() const { return a.count > 0 && a.outputs > 0; }
-  bool is_along() const { /* in the order that lies there, whatever counts of it */
-    return is_native() && is_numbered() && is_in_order() && !a.starts && is_any();
-  }
+  bool is_forward() const { return is_numbered() && is_in_order() && !a.starts && is_any(); }
+  /* In the order that lies there, whatever counts of it. */
+  bool is_along() const { return is_native() && is_forward(); }
   bool is_easy() const { return is_along() && !a.where && !a.skip; }
   /* One element each: a NaN that does not count leaves the sum of nothing. */
   bool are_single_sums() const {
@@ -220,7 +220,7 @@ struct AxesCut : TreesCut {
                staged();
       case GPR_VARIANT_COLUMNS:
         return is_along() && !a.where && has_columns() && columns(waves_of_brief());
-      case GPR_VARIANT_ROWS: return is_along() && !prefers_brief(0) && rows();
+      case GPR_VARIANT_ROWS: return is_forward() && !prefers_brief(0) && rows();
       case GPR_VARIANT_TILE_ROWS: return is_any() && !prefers_brief(0) && tile_rows();
       case GPR_VARIANT_BRIEF: return is_any() && brief();
       default: return tile();

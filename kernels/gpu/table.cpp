@@ -28,7 +28,7 @@ namespace trees {
 GPR_TREE_PROGRAMS(GPR_X)
 }
 #undef GPR_X
-#define GPR_X(name, kernel) GPR_AXES_KIND(name, kernel);
+#define GPR_X(name, kernel, are_there) GPR_AXES_KIND(name, kernel);
 GPR_CONVERTING_PROGRAMS(GPR_X)
 #undef GPR_X
 #undef GPR_FLAT_KIND
@@ -112,9 +112,19 @@ template <> struct Converts<PairSum<double>, bfloat16> { static constexpr bool v
 template <> struct Converts<PairSum<double>, float> { static constexpr bool value = true; };
 template <> struct Converts<PairSum<double>, int32_t> { static constexpr bool value = true; };
 template <> struct Converts<PairSum<double>, boolean> { static constexpr bool value = true; };
+/* And along long rows: of all reals that are no wider. */
+template <class F, class FROM> struct ConvertsRows { static constexpr bool value = false; };
+template <class T, class FROM> struct ConvertsRows<PairSum<T>, FROM> {
+  static constexpr int kind = Traits<FROM>::kind;
+  static constexpr bool is_real = kind != KIND_COMPLEX && kind != KIND_TIME,
+                        is_narrower = sizeof(FROM) < sizeof(T) ||
+                                      (sizeof(FROM) == sizeof(T) && kind != KIND_FLOAT),
+                        value = Traits<T>::kind == KIND_FLOAT && sizeof(T) >= 4 && is_real &&
+                                is_narrower;
+};
 template <class F, class FROM> constexpr void convert_programs(AxesRow &row, int from) {
-#define GPR_X(name, kernel) \
-  row.name[from] = program_if<Converted<F, FROM>, code::name, Converts<F, FROM>::value>();
+#define GPR_X(name, kernel, are_there) \
+  row.name[from] = program_if<Converted<F, FROM>, code::name, are_there<F, FROM>::value>();
   GPR_CONVERTING_PROGRAMS(GPR_X)
 #undef GPR_X
 }
