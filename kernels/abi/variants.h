@@ -14,9 +14,10 @@
     "of whole packets, and batches of narrow columns, by shared memory")                          \
   X(COLUMNS, "columns", "adjacent columns of long rows, 16 bytes a load")                         \
   X(ROWS, "rows",                                                                                 \
-    "long rows, of 2 KiB at least, with NaN in sums; those whose elements lie apart where their " \
-    "order is free")                                                                              \
-  X(TILE_ROWS, "tile_rows", "rows of 1 KiB at least, with masks, NaN and conversions")            \
+    "long rows, of 2 KiB at least, with NaN, masks and conversions where packets can take them; " \
+    "those whose elements lie apart where their order is free")                                   \
+  X(TILE_ROWS, "tile_rows",                                                                       \
+    "rows of 1 KiB at least, of several runs too, with masks, NaN and conversions")               \
   X(BRIEF, "brief",                                                                               \
     "outputs of a few elements, below 2^30, finished by threads of one warp, with some "          \
     "conversions")                                                                                \

@@ -89,9 +89,15 @@ template <class F, class Finish> GPR_DEVICE void with_operator(int row, const Fi
   }
 }
 
+/* How many elements a state is of that does not say it. */
+template <class F> struct CountOf {
+  static GPR_DEVICE int64_t of(const gpr_axes_args &a, const typename F::State &) {
+    return a.count;
+  }
+};
 /* How many elements Value e is of: as many as the others, or its own number. */
 GPR_DEVICE int64_t number_of(int64_t n, int) { return n; }
-template <int N> GPR_DEVICE int64_t number_of(const int (&n)[N], int e) { return n[e]; }
+template <class I, int N> GPR_DEVICE int64_t number_of(const I (&n)[N], int e) { return n[e]; }
 
 /* Calls O::finish() for each of N neighbours' Values. */
 template <class O, class F, class V, int N, class Numbers>

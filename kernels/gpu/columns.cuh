@@ -39,7 +39,10 @@ template <class F> GPR_FN GPR_CONSTEXPR int neighbours_of() {
 template <class F, int G>
 __device__ __noinline__ void finish_neighbours(const gpr_axes_args *a, int64_t o,
                                                typename Neighbours<F, G>::State *s, int left) {
-  finish_values<F>(*a, o, s->column, a->count, left);
+  if constexpr (G == 1) return finish_here<F>(*a, o, *s->column, CountOf<F>::of(*a, *s->column));
+  int64_t n[G];
+  GPR_EACH(e, G) n[e] = e < left ? CountOf<F>::of(*a, s->column[e]) : 0;
+  finish_values<F>(*a, o, s->column, n, left);
 }
 
 /* Rows that were one: what the threads (x, 0) have of columns of the same place comes together, and
@@ -81,7 +84,7 @@ GPR_DEVICE void share_states(const gpr_axes_args &a, const ColumnsPlace &at, int
   const int64_t o = at.batch * at.width + at.here;
   if (groups > 1) {
     join_groups<F, V>(s->column, x, y, columns, groups, slots, [&](int j, typename F::State &s) {
-      if (a.split == 1) return finish_output<F>(&a, o + j, &s, a.count);
+      if (a.split == 1) return finish_output<F>(&a, o + j, &s, CountOf<F>::of(a, s));
       Move<F>::assign(((typename F::State *)mine)[j], s);
     });
     if (a.split == 1) return;
@@ -139,6 +142,11 @@ GPR_DEVICE void share_sums(const gpr_axes_args &a, const ColumnsPlace &at, int x
   });
 }
 
+/* Where NaN is skipped: what columns fold then, and whether they count it. */
+template <class F> struct ColumnsSkip {
+  static constexpr bool counts = Joint<F>::value, value = counts || HasNumbers<F>::value;
+  typedef typename Either<counts, F, WithoutNaN<F>>::type Fold;
+};
 template <class F, bool SKIPS = false>
 __global__ void __launch_bounds__(AXES_THREADS, ColumnsShape<F>::blocks)
     columns(const __grid_constant__ gpr_axes_args a) {

@@ -63,7 +63,7 @@ struct ColumnsCut : BriefCut {
     return columns_program() && a.kept && a.reduced && a.dim[a.kept - 1].stride == row.bytes &&
            (is_for_columns() || wanted);
   }
-  gpr_program *columns_program() const { return a.skip ? row.columns_counted : row.columns; }
+  gpr_program *columns_program() const { return a.skip ? row.columns_skipping : row.columns; }
   /* Their time over that of packets that fit, as it is weighed against late(): 1.0 to 1.03 on an
    * H200 for elements of four bytes and more, 1.02 to 1.25 for less. */
   static constexpr double ANYWHERE = 1.1;

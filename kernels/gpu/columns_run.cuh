@@ -3,6 +3,7 @@
 
 #include "digits.cuh"
 #include "missing.cuh"
+#include "without_nan.cuh"
 #include "word_cells.cuh"
 
 GPR_OPEN
@@ -11,6 +12,7 @@ template <class F> struct ColumnsShape {
   static constexpr bool are_many = sizeof(typename F::Element) >= 4 || WordLane<F>::is_there;
   static constexpr int blocks = 2, loads = are_many ? 8 : 4;
 };
+template <class F> struct ColumnsShape<WithoutNaN<F>> : ColumnsShape<F> {};
 template <> struct ColumnsShape<PairSum<float16>> { static constexpr int blocks = 2, loads = 8; };
 template <> struct ColumnsShape<PairSum<bfloat16>> { static constexpr int blocks = 2, loads = 8; };
 

@@ -19,7 +19,8 @@ GPR_OPEN
   X(rows_skipping, "rows<RowsSkip<F>::Fold>", RowsSkip<F>::value) /* NaN */                   \
   X(rows_masked, "rows<Masked<F>>", RowsMask<F>::value)                                       \
   X(columns, "columns<F>", Variants<F>::columns)                                              \
-  X(columns_counted, "columns<F, true>", Joint<F>::value)                                     \
+  X(columns_skipping, "columns<ColumnsSkip<F>::Fold, ColumnsSkip<F>::counts>",                \
+    ColumnsSkip<F>::value)                                                                    \
   X(segments, "segments<F>", few)                                                             \
   X(tile, "tile<F, TileRun<F, F::Element>>", true)                                            \
   X(any, "tile<F, TileRun<F, AnyDtype>>", true) /* of any dtype, order and address */         \

@@ -29,6 +29,7 @@ struct RowsCut : ColumnsCut {
   enum { MASKED_BYTES = 1024 }; /* of rows under masks, which have no other packets */
   bool cut_runs(Size packets, bool apart) {
     if (a.runs == 1 || a.length * a.from_bytes >= LONG_RUN) return true;
+    if (!is_native() && row.convert_rows[a.from]) return false;
     if (packets >= (apart ? 2 : 1) * SHORT_RUN)
       return row.rows_end_quickly || !(apart || row.tile_rows);
     if (!row.zeros_are_nothing || a.where || apart || a.reduced != 2 || packets < SHORTEST_RUN)

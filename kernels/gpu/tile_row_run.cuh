@@ -60,17 +60,18 @@ template <class F, class LOAD> struct RowRun : TileRun<F, LOAD> {
                                 int64_t whole, int64_t stop, const char *mask, bool aligned,
                                 Packet<From> (&v)[U]) const {
     uint64_t valid = 0;
+    uint32_t bits[U];
     GPR_EACH(u, U) v[u].words = in.load(inside(p + u * down, first, whole));
-    GPR_EACH(u, U) {
-      const int64_t at = inside(p + u * down, first, whole);
-      uint32_t bits = own(in, at);
-      if (a.where) {
-        MaskBytes<V> bytes;
-        bytes.load(mask + at * V, aligned);
-        bits = bytes.bits();
-      }
-      if (p + u * down >= first && p + u * down < stop) valid |= (uint64_t)bits << u * V;
+    if (a.where) {
+      MaskBytes<V> bytes[U];
+      load_mask(bytes, aligned,
+                [&](int u) { return mask + inside(p + u * down, first, whole) * V; });
+      GPR_EACH(u, U) bits[u] = bytes[u].bits();
+    } else {
+      GPR_EACH(u, U) bits[u] = own(in, inside(p + u * down, first, whole));
     }
+    GPR_EACH(u, U)
+      if (p + u * down >= first && p + u * down < stop) valid |= (uint64_t)bits[u] << u * V;
     return valid;
   }
   /* Of a fold to which neutral_of() is nothing, packets p, p + down, … below stop, that may all be

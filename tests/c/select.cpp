@@ -177,9 +177,11 @@ static bool are_strips_lost(const gpr::AxesRow &row, const gpr_axes_args &a,
 }
 /* What breaks a rule, or 0. */
 static int broken(const gpr::AxesRow &row, const gpr_axes_args &a, const gpr_axes_launch &launch) {
-  const bool are_rows = launch.kernel == row.rows || launch.kernel == row.rows_skipping;
+  const bool are_masked = launch.kernel == row.rows_masked;
+  const bool are_rows =
+      are_masked || launch.kernel == row.rows || launch.kernel == row.rows_skipping;
   const bool are_tiles = launch.kernel == row.tile || launch.kernel == row.tile_rows;
-  const bool are_columns = launch.kernel == row.columns || launch.kernel == row.columns_counted;
+  const bool are_columns = launch.kernel == row.columns || launch.kernel == row.columns_skipping;
   const int64_t crowds = a.crowd > 1 ? (a.split + a.crowd - 1) / a.crowd : 0;
   const int64_t v = 16 / row.bytes, loads = gpr::row_loads((int)v, row.bytes);
   if (launch.blocks < 1 || launch.threads < 1) return 1;
@@ -191,10 +193,12 @@ static int broken(const gpr::AxesRow &row, const gpr_axes_args &a, const gpr_axe
   if (launch.kernel == row.tile_rows &&
       a.run_rounds * (a.down / a.runners) * loads < packets_of_run(a))
     return 6;
-  const int64_t of_tiles = a.tiles * gpr::GPR_WARP * row.rows_loads;
+  const int64_t of_tiles =
+      a.tiles * gpr::GPR_WARP * (are_masked ? row.masked_loads : row.rows_loads);
   if (are_rows && of_tiles < packets_of_run(a) * (a.packets ? a.dim[a.kept].size : 1)) return 7;
-  if (are_rows && a.skip != (launch.kernel == row.rows_skipping)) return 8;
-  if (are_columns && a.skip != (launch.kernel == row.columns_counted)) return 10;
+  if (are_rows && are_masked != (a.where != nullptr)) return 8;
+  if (are_rows && !are_masked && a.skip != (launch.kernel == row.rows_skipping)) return 8;
+  if (are_columns && a.skip != (launch.kernel == row.columns_skipping)) return 10;
   const int64_t from = launch.blocks > 99 ? launch.blocks - 99 : 0;
   const bool is_told = are_columns && a.packets && a.reduced == 1; /* each of several runs asks */
   for (int64_t block = from; is_told && block < launch.blocks; block++)
