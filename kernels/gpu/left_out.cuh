@@ -67,7 +67,7 @@ template <int N> struct MaskBytes {
     const auto all = load_as(from, typename Store<(N < 4 ? 4 : N)>::type());
     memcpy(w, &all, sizeof all);
   }
-  GPR_DEVICE void load(const char *from) {
+  GPR_DEVICE void load_anywhere(const char *from) {
     if constexpr (N < 4) {
       w[0] = (uint8_t)from[0];
       if (N == 2) w[0] |= (uint32_t)(uint8_t)from[1] << 8;
@@ -81,6 +81,12 @@ template <int N> struct MaskBytes {
       w[i] = __funnelshift_r(low, high, 8 * by);
       low = high;
     }
+  }
+  GPR_DEVICE void load(const char *from, bool aligned) {
+    if (N >= 4 && aligned)
+      load_aligned(from);
+    else
+      load_anywhere(from);
   }
   /* The top bit of each that is not zero, and no others. */
   GPR_DEVICE int find() {
@@ -112,16 +118,6 @@ template <int N> struct MaskBytes {
   GPR_DEVICE bool has(int e) const { return w[e / 4] >> (8 * (e % 4) + 7) & 1; }
 };
 
-/* From at(u) on for each of them, all on their way at once. */
-template <int N, int U, class At>
-GPR_DEVICE void load_mask(MaskBytes<N> (&bytes)[U], bool aligned, At at) {
-  if (aligned && N >= 4) {
-    GPR_EACH(u, U) bytes[u].load_aligned(at(u));
-  } else {
-    GPR_EACH(u, U) bytes[u].load(at(u));
-  }
-}
-
 /* Extremes that are kept as two of 16 bits a register. */
 template <class F> struct HasPairs { static constexpr bool value = false; };
 template <class T> struct HasPairs<Extremes<T>> { static constexpr bool value = sizeof(T) <= 2; };
@@ -139,7 +135,8 @@ template <class F> struct Lane<Masked<F>> {
   template <int U> GPR_DEVICE void take(Packet<T> (&v)[U], int64_t index, int64_t step) {
     MaskBytes<V> bytes[U];
     const char *const from = mask + index;
-    load_mask(bytes, (uintptr_t)from % V == 0, [&](int u) { return from + u * step; });
+    const bool aligned = (uintptr_t)from % V == 0;
+    GPR_EACH(u, U) bytes[u].load(from + u * step, aligned);
     if constexpr (ZeroIsNothing<F>::value) {
       GPR_EACH(u, U) n += leave_out(v[u], bytes[u]);
       if constexpr (may_be_nan<T>())

@@ -64,8 +64,12 @@ template <class F, class LOAD> struct RowRun : TileRun<F, LOAD> {
     GPR_EACH(u, U) v[u].words = in.load(inside(p + u * down, first, whole));
     if (a.where) {
       MaskBytes<V> bytes[U];
-      load_mask(bytes, aligned,
-                [&](int u) { return mask + inside(p + u * down, first, whole) * V; });
+      const auto at = [&](int u) { return mask + inside(p + u * down, first, whole) * V; };
+      if (V >= 4 && aligned) {
+        GPR_EACH(u, U) bytes[u].load_aligned(at(u));
+      } else {
+        GPR_EACH(u, U) bytes[u].load_anywhere(at(u));
+      }
       GPR_EACH(u, U) bits[u] = bytes[u].bits();
     } else {
       GPR_EACH(u, U) bits[u] = own(in, inside(p + u * down, first, whole));
