@@ -37,9 +37,7 @@ struct ColumnCells<FOLD, true> : Cells<FOLD, Packet<typename FOLD::Element>::cou
   GPR_DEVICE ColumnCells() {
     GPR_EACH(e, V) gone[e] = 0;
   }
-  template <int U> GPR_DEVICE void drop(Packet<T> (&v)[U]) {
-    drop_missing(v, [&](int e) { gone[e]++; });
-  }
+  template <int U> GPR_DEVICE void drop(Packet<T> (&v)[U]) { drop_missing(v, gone); }
   template <int U>
   GPR_DEVICE void some(T (&x)[U * V], uint64_t valid, int64_t index, int64_t step) {
     GPR_EACH(i, U * V)

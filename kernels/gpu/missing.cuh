@@ -1,25 +1,10 @@
 /* NaN and NaT among packets, which do not count where they are skipped. */
 #pragma once
 
-#include "lanes_of_extremes.cuh"
+#include "lanes.cuh"
 #include "load.cuh"
 
 GPR_OPEN
-
-/* Whether any element is NaN or NaT: of floats of 16 bits two by one instruction. */
-template <class T, int U> GPR_DEVICE bool any_missing(const Packet<T> (&v)[U]) {
-  bool any = false;
-#if __CUDA_ARCH__ >= 800
-  if constexpr (sizeof(T) == 2 && Traits<T>::kind == KIND_FLOAT) {
-    uint32_t most = 0;
-    GPR_EACH(i, 4 * U) most = best_pair<true>(most, word(v, i), T());
-    return is_nan_or_nat(T{(uint16_t)most}) || is_nan_or_nat(T{(uint16_t)(most >> 16)});
-  }
-#endif
-  GPR_EACH(i, U * Packet<T>::count)
-    any |= is_nan_or_nat(v[i / Packet<T>::count].element[i % Packet<T>::count]);
-  return any;
-}
 
 /* What changes no sum. */
 template <class T> GPR_DEVICE T neutral_of() {
@@ -31,7 +16,9 @@ template <class T> GPR_DEVICE T neutral_of() {
 /* What is missing is neutral_of() then; gone(place in its packet) is called for each. */
 template <class T, int U, class Gone> GPR_DEVICE void drop_missing(Packet<T> (&v)[U], Gone gone) {
   constexpr int V = Packet<T>::count;
-  if (!any_missing(v)) return;
+  bool any = false;
+  GPR_EACH(i, U * V) any |= is_nan_or_nat(v[i / V].element[i % V]);
+  if (!any) return;
   GPR_EACH(i, U * V) {
     T &x = v[i / V].element[i % V];
     if (is_nan_or_nat(x)) x = neutral_of<T>(), gone(i % V);
@@ -52,33 +39,49 @@ template <class T> GPR_DEVICE uint32_t missing_of_pair(uint32_t w) {
   return top | (top - (top >> 15));
 #endif
 }
-/* n becomes so much greater as bytes were dropped. */
-template <class T> GPR_DEVICE void drop_of_pair(uint32_t &w, int &n) {
+/* -0.0 in its place; all bits of either half that was. */
+template <class T> GPR_DEVICE uint32_t drop_of_pair(uint32_t &w) {
   const uint32_t missing = missing_of_pair<T>(w);
-  w = (w & ~missing) | (missing & 0x80008000u); /* -0.0 */
-  n = dot4((int)missing, (int)0xffffffff, n);
+  w = (w & ~missing) | (missing & 0x80008000u);
+  return missing;
 }
-/* How many they were: without a branch for each, since most batches have some if one number in 100
- * is NaN. */
+/* 1 if it was. */
+template <class T> GPR_DEVICE int drop_one(T &x) {
+  const bool gone = x != x;
+  x = gone ? T(-0.0) : x;
+  return gone;
+}
+template <class T> GPR_DEVICE uint32_t &word_of(Packet<T> &v, int i) {
+  return i == 0 ? v.words.x : i == 1 ? v.words.y : i == 2 ? v.words.z : v.words.w;
+}
+/* How many they were, and of each of a packet's places. Without a branch, since most batches have
+ * some if one number in 100 is NaN. */
 template <class T, int U> GPR_DEVICE int drop_missing(Packet<T> (&v)[U]) {
+  constexpr int V = Packet<T>::count;
   int n = 0;
-  if constexpr (sizeof(T) == 2 && Traits<T>::kind == KIND_FLOAT) {
-    GPR_EACH(u, U) {
-      drop_of_pair<T>(v[u].words.x, n), drop_of_pair<T>(v[u].words.y, n);
-      drop_of_pair<T>(v[u].words.z, n), drop_of_pair<T>(v[u].words.w, n);
-    }
-    return n / 2;
-  } else if constexpr (sizeof(T) == 4 && Traits<T>::kind == KIND_FLOAT) {
-    GPR_EACH(i, U * 4) {
-      float &x = v[i / 4].element[i % 4];
-      const bool gone = x != x;
-      x = gone ? -0.0f : x;
-      n += gone;
-    }
-  } else {
+  if constexpr (Traits<T>::kind != KIND_FLOAT) {
     drop_missing(v, [&](int) { n++; });
+  } else if constexpr (sizeof(T) == 2) {
+    GPR_EACH(i, 4 * U) n = dot4((int)drop_of_pair<T>(word_of(v[i / 4], i % 4)), ~0, n);
+    n /= 2; /* bytes of -1 */
+  } else {
+    GPR_EACH(i, U * V) n += drop_one(v[i / V].element[i % V]);
   }
   return n;
+}
+template <class T, int U, int V> GPR_DEVICE void drop_missing(Packet<T> (&v)[U], int (&gone)[V]) {
+  if constexpr (Traits<T>::kind != KIND_FLOAT) {
+    drop_missing(v, [&](int e) { gone[e]++; });
+  } else if constexpr (sizeof(T) == 2) {
+    GPR_EACH(i, 4) {
+      uint32_t both = 0;
+      GPR_EACH(u, U) both += drop_of_pair<T>(word_of(v[u], i)) & 0x00010001u;
+      gone[2 * i] += both & 0xffff;
+      gone[2 * i + 1] += both >> 16;
+    }
+  } else {
+    GPR_EACH(i, U * V) gone[i % V] += drop_one(v[i / V].element[i % V]);
+  }
 }
 
 GPR_CLOSE
