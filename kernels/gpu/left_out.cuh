@@ -148,16 +148,23 @@ template <class F> struct Lane<Masked<F>> {
   }
   GPR_DEVICE void take_some(const Packet<T> &v, MaskBytes<V> &bytes) {
     const int all = bytes.find();
-    if constexpr (HasPairs<F>::value)
-      if (!may_be_nan<T>() || !skips) {
-        GPR_EACH(i, 4)
-          GPR_EACH(pair, 2 / (int)sizeof(T))
-            lane.bounds.add_some(pair_keys<T>(word(v, i), pair),
-                                 bytes.template of_pair<sizeof(T)>(i, pair));
-        n += all - V;
-        return;
-      }
-    GPR_EACH(e, V) consider(v.element[e], bytes.has(e));
+    if constexpr (HasPairs<F>::value) {
+      const uint32_t skipped = skips ? ~0u : 0;
+      int gone = 0;
+      GPR_EACH(i, 4)
+        GPR_EACH(pair, 2 / (int)sizeof(T)) {
+          uint32_t counts = bytes.template of_pair<sizeof(T)>(i, pair);
+          if constexpr (may_be_nan<T>()) {
+            const uint32_t missing = missing_of_pair<T>(word(v, i)) & counts & skipped;
+            counts &= ~missing;
+            gone += __popc(missing & 0x00010001u);
+          }
+          lane.bounds.add_some(pair_keys<T>(word(v, i), pair), counts);
+        }
+      n += all - gone - V;
+    } else {
+      GPR_EACH(e, V) consider(v.element[e], bytes.has(e));
+    }
   }
   /* How many, less than nothing. */
   static GPR_DEVICE int leave_out(Packet<T> &v, MaskBytes<V> &bytes) {
@@ -231,8 +238,8 @@ template <class T> struct RowsMask<Extremes<T>> {
   static constexpr bool value = Traits<T>::kind != KIND_COMPLEX;
 };
 template <class F> struct RowsShape<Masked<F>> : RowsShape<F> {
-  static constexpr bool is_small = sizeof(typename F::Element) <= 2 && RowsShape<F>::blocks > 2;
-  static constexpr int loads = is_small ? 4 : RowsShape<F>::loads; /* for registers */
+  static constexpr int blocks = RowsShape<F>::blocks,
+                       loads = blocks > 2 ? 4 : RowsShape<F>::loads; /* for registers */
 };
 /* And packets in tiles: those that take them much faster than elements. */
 template <class F> struct TilePackets {
