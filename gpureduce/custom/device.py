@@ -237,7 +237,6 @@ def _operator(program: Program, arrays: Sequence[Array], shape: Shape) -> str:
         "BEYOND": 16 if any(a.stream.scalar.bytes < 4 for a in arrays) else 0,
         "LEAF": shape.leaf,
         "IS_AHEAD": int(shape.is_ahead),
-        "HAS_ROWS": 0,
         "HAS_STEPS": 0,
         "THREADS": shape.threads,
         "STAGED_THREADS": STAGED_THREADS,

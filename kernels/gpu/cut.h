@@ -36,7 +36,6 @@ GPR_OPEN
 #define GPR_TREE_PROGRAMS(X)                                                      \
   X(tile, "trees_by_threads<TreeOperator<F>, TreeElements<F>>", true)             \
   X(any, "trees_by_threads<TreeOperator<F>, TreeElements<F, AnyDtype>>", true)    \
-  X(columns, "trees_by_threads<TreeByRows<F>, TreeElements<F>>", sizeof(T) == 2)  \
   X(tile_rows, "trees_by_warps<TreeOperator<F>, TreeElements<F>>", true)          \
   X(any_rows, "trees_by_warps<TreeOperator<F>, TreeElements<F, AnyDtype>>", true) \
   X(rows, "trees_by_chunks<F>", true)                                             \

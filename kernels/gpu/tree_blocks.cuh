@@ -92,15 +92,12 @@ __global__ void __launch_bounds__(OP::THREADS, OP::BLOCKS)
     const int64_t part = quotient_of(b, a.tiles), tile = b - part * a.tiles, o = tile * wide + x;
     B root = nothing<OP>();
     const X operands(a, o < a.outputs ? o : a.outputs - 1);
-    int row = 0;
-    if constexpr (OP::HAS_ROWS) row = operands.row_of(o);
-    if ((o < a.outputs || row) && is_there) {
+    if (o < a.outputs && is_there) {
       int64_t share = OP::LEAVES;
       while (share * high * split < operands.count) share *= 2;
       const int64_t first = (part * high + y) * share;
       const int64_t stop = first + share < operands.count ? first + share : operands.count;
-      root = fold_by_thread<OP>(operands, first, stop, near, (char *)shared + of_warp * warp_of(),
-                                row);
+      root = fold_by_thread<OP>(operands, first, stop, near, (char *)shared + of_warp * warp_of());
     }
     __syncthreads();
     if (is_there) node[y * wide + x] = root;

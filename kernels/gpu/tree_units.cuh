@@ -223,17 +223,15 @@ GPR_DEVICE typename OP::State fold_next(const X &x, int64_t (&at)[OP::ARRAYS], i
   return fold_leaves<OP, half>(x, leaves, i, half);
 }
 
-/* `near`: this lane's room for nodes. `places`: the warp's room for runs (Ahead), of which `row`
- * bytes are each row's if its lanes bring them together. */
+/* `near`: this lane's room for nodes. `places`: the warp's room for runs (Ahead). */
 template <class OP, class X>
 GPR_DEVICE Branch<typename OP::State> fold_by_thread(const X &x, int64_t first, int64_t stop,
-                                                     typename OP::State *near, char *places,
-                                                     int row) {
+                                                     typename OP::State *near, char *places) {
   constexpr int times = OP::RUN / OP::LEAVES;
   typedef typename OP::State A;
   A far[OP::DEPTH];
   Waiting<OP> waiting = {{near, far}, 0};
-  Ahead<OP, X> ahead = {x, places, row, {}, 0, {}};
+  Ahead<OP, X> ahead = {x, places, {}, 0};
   if (first >= stop) return nothing<OP>();
   int64_t i = first, done = 0;
 #pragma unroll 1
@@ -243,12 +241,12 @@ GPR_DEVICE Branch<typename OP::State> fold_by_thread(const X &x, int64_t first, 
       left = x.begin(at, i);
       runs = (left < stop - i ? left : stop - i) / OP::RUN;
     }
-    const bool is_ahead = runs > 0 && (OP::IS_AHEAD || row) && !x.is_packed(0);
-    if constexpr (Ahead<OP, X>::BYTES > 0)
+    const bool is_ahead = OP::IS_AHEAD && runs > 0 && !x.is_packed(0);
+    if constexpr (OP::IS_AHEAD)
       if (is_ahead) ahead.begin(at, runs);
     A value;
     GPR_ROLLED(int64_t n = 0; n < runs; n++, i += OP::RUN, done += times) {
-      if constexpr (Ahead<OP, X>::BYTES > 0)
+      if constexpr (OP::IS_AHEAD)
         if (is_ahead) value = fold_ahead<OP>(ahead, i);
       GPR_ROLLED(int half = 0; !is_ahead && half < OP::RUN; half += (OP::RUN + 1) / 2) {
         const A next = fold_next<OP>(x, at, left, i + half);

@@ -65,14 +65,6 @@ struct TreeElements : LeafPlaces<TreeElements<F, LOAD>, gpr_axes_args, 2> {
   GPR_DEVICE bool is_direct() const { return is_native && !a.where; }
   GPR_DEVICE bool is_packed(int) const { return step[0] == (int64_t)sizeof(T); }
   GPR_DEVICE bool all_packed() const { return is_direct() && is_packed(0); }
-  /* Bytes of the row of this warp's outputs, of which this lane's is number o, if all that are
-   * there lie side by side. Lanes beyond the last output have its place. */
-  GPR_DEVICE int row_of(int64_t o) const {
-    const int64_t there = a.outputs - broadcast(o, 0), mine = o < a.outputs ? lane_of() : there - 1;
-    const bool is_row = base[0] == broadcast(base[0], 0) + mine * (int64_t)sizeof(T);
-    if (!is_direct() || a.starts || there <= 0 || !__all_sync(GPR_ALL, is_row)) return 0;
-    return (int)(there < GPR_WARP ? there : (int64_t)GPR_WARP) * (int)sizeof(T);
-  }
 
   static GPR_DEVICE Bits bits_of(T x) {
     Bits bits;
@@ -107,7 +99,7 @@ template <class F> struct TreeOperator {
   enum { PACKET = tree_packet(LEAF), ROWS = tree_rows(LEAF), UNIT = tree_unit(LEAF) };
   enum { ARRAYS = 2, THREADS = TREE_THREADS, STAGED_THREADS = TREE_STAGED_THREADS, DEPTH = 60 };
   enum { BLOCKS = TREE_BLOCKS, WARPS = TREE_WARPS };
-  enum { IS_AHEAD = LEAF >= 4, HAS_ROWS = 0, HAS_STEPS = 1 }; /* as numbers can be copied */
+  enum { IS_AHEAD = LEAF >= 4, HAS_STEPS = 1 }; /* as numbers can be copied */
 
   enum { IS_QUICK = 0 };
   enum { BEYOND = LEAF < 4 ? 16 : 0 }; /* leaves that words reach over which begin within one */
@@ -161,14 +153,6 @@ template <class F> struct TreeOperator {
       return (x.a.skip != 0) & is_nan_or_nat(element) ? identity() : value;
     }
   };
-};
-
-/* Tall columns side by side of 16-bit numbers, whose rows a warp brings together. Of 19,810 rows of
- * 5,568 bfloat16 products took 123 µs on an H200 by each lane's own loads, and take 80; of floats
- * to complex doubles such columns took 1.07 to 1.4 times as long so. */
-enum { TREE_ROWS_RUNS = 32 }; /* of a thread, at least: 3,000 rows of 1,000 took 12.2 µs and 13.4 */
-template <class F> struct TreeByRows : TreeOperator<F> {
-  enum { IS_AHEAD = 0, HAS_ROWS = 1 };
 };
 
 /* Long outputs of whole packets side by side. */

@@ -222,7 +222,6 @@ struct TreesCut : RowsCut {
     while (!has_tickets(share)) share *= 2;
     return take_parts(is_native() ? row.tile_rows : row.any_rows, GPR_WARP, a.outputs, share);
   }
-  bool are_plain_columns() const { return row.columns && is_plain() && kept_stride() == row.bytes; }
   /* Trees keep the order of the index: threads across outputs where those lie closer together, or
    * down short ones, and else warps. Few short ones are gathered all the same: to work their places
    * out one after the other, products of 50 lines of 9 floats took a thread 48 µs on an H200, of
@@ -247,11 +246,7 @@ struct TreesCut : RowsCut {
     a.rows = (int)(TREE_THREADS / wide);
     a.tiles = up(a.outputs, wide);
     a.split = across ? tree_parts(a.tiles, a.rows, steps) : 1;
-    const bool is_tall = a.count >= (Size)a.split * a.rows * TREE_ROWS_RUNS * tree_run(row.bytes);
-    gpr_program *const program = is_tall && wide >= GPR_WARP && are_plain_columns() ? row.columns
-                                 : is_native()                                      ? row.tile
-                                                                                    : row.any;
-    return take_tree(program, TREE_THREADS, a.tiles * a.split,
+    return take_tree(is_native() ? row.tile : row.any, TREE_THREADS, a.tiles * a.split,
                      a.split > 1 ? a.tiles * climb_nodes(a.split, CLIMB_BLOCKS) * wide : 0);
   }
 };

@@ -91,8 +91,6 @@ void body() {
     trees_gathered<F>(args);
   else if (unit == 2)
     trees_of_few<F>(args);
-  else if (unit == 3)
-    trees_by_threads<TreeByRows<F>, X>(args);
   else if (unit == 9)
     trees_by_chunks<F>(args);
   else if (unit == 1)
@@ -302,11 +300,10 @@ extern "C" __attribute__((visibility("default"))) int reduced(gpr_axes_args *arg
 extern "C" __attribute__((visibility("default"))) int product(gpr_axes_args *args, int dtype,
                                                               int multiprocessors, void *scratch,
                                                               unsigned seed) {
-  static gpr_program by_threads, by_rows, by_warps, staged, gathered, of_few, by_chunks;
+  static gpr_program by_threads, by_warps, staged, gathered, of_few, by_chunks;
   AxesRow row = {};
   gpr_axes_launch out = {};
   row.tile = row.any = &by_threads;
-  row.columns = sizeof(PRODUCT_OF) == 2 ? &by_rows : nullptr;
   row.tile_rows = row.any_rows = &by_warps;
   row.staged = &staged;
   row.gathered = &gathered;
@@ -323,7 +320,6 @@ extern "C" __attribute__((visibility("default"))) int product(gpr_axes_args *arg
   const int of_unit = out.kernel == &staged      ? 0
                       : out.kernel == &gathered  ? 4
                       : out.kernel == &of_few    ? 2
-                      : out.kernel == &by_rows   ? 3
                       : out.kernel == &by_chunks ? 9
                       : out.kernel == &by_warps  ? 32
                                                  : 1;
