@@ -45,11 +45,11 @@ template <class OP, class X> struct Panel {
    * row's first one would be leaf `place` of the stage. */
   GPR_DEVICE static void copy_some(const PartOfRows<OP, X> &rows, int64_t from, int first, int step,
                                    int low, int high, char *stage, int place) {
-    PlacesApart at(rows.dims_inside(), rows.x.a.boxed, first, step);
+    PlacesApart<2> at(from, rows.dims_inside(), rows.x.a.boxed, first, step);
     const uint32_t many = (uint32_t)(high - low);
     copy_pieces<Bits, LOADS>(
         stage, place, first, high, step, [=](int i) { return (uint32_t)(i - low) < many; },
-        [&](int) { return from + at.place.at; }, [&] { at.go(); });
+        [&](int) { return at.place; }, [&] { at.go(); });
   }
   /* The k-th parts begin up to `share` apart in their rows. Threads of all rows go through places
    * k·share, k·share + 1, … at once, each through those that are its part's. */

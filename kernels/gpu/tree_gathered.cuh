@@ -26,97 +26,58 @@ GPR_CONSTEXPR int tree_along(int64_t box, int leaf, int threads) {
   while (along > 1 && along > enough) along /= 2;
   return along;
 }
-/* Where every THREADS-th piece of lines lies. Digits of three dimensions are added up, since to
- * work places out was most of what there was to do. */
-template <int THREADS, class Part> struct AlongLines {
-  enum { DIGITS = 3 };
-  const Part &part;
-  int64_t line, place, step, on; /* bytes */
+/* Where every step-th of what some dimensions number lies: the digits of the innermost are added
+ * up, since to work places out was most of what there was to do. Of (256, 32768, 4) doubles
+ * whose second dimension lies closest products took 289 µs on an H200 where divisions found each
+ * row's place, and take 243. */
+template <int DIGITS> struct PlacesApart {
   struct Digit {
-    int size, left, rest; /* left: until it ends; rest: of THREADS */
+    int size, left, rest; /* left: until it ends; rest: of a step */
     int64_t carry;        /* bytes, from its end to the next one's start */
-  } digit[DIGITS];
-  int lines, far; /* of THREADS: whole lines; what those digits do not hold */
-  bool is_near;   /* there are no more dimensions */
-  /* Of lines of `length` pieces, `step` apart, this thread's first is number `from`. */
-  GPR_DEVICE AlongLines(const Part &part, int64_t from, int length, int64_t step)
-      : part(part), step(step) {
-    const gpr_axes_args &a = part.x.a;
-    const gpr_axes_dim *const inner = a.dim + a.kept + a.reduced - 1;
-    int64_t at = from, apart = step;
-    int more = THREADS;
-    on = 0;
-    GPR_EACH(d, DIGITS) {
-      const bool ends = d == 0 || d + 1 < a.reduced; /* the outermost is not left */
-      const int64_t size = d == 0 ? length : ends ? inner[-d].size : INT32_MAX;
-      const int64_t above = ends ? quotient_of(at, size) : 0;
-      const int64_t left = ends ? size - (at - above * size) : size;
-      const int64_t next = d + 1 < a.reduced ? inner[-d - 1].stride : 0;
-      const int fit = (int)least(size, (int64_t)INT32_MAX), over = ends ? more / fit : 0;
-      digit[d] = {fit, (int)least(left, (int64_t)INT32_MAX), more - over * fit,
-                  next - size * apart};
-      on += digit[d].rest * apart;
-      at = above, apart = next, more = over;
-      if (d == 0) line = above, lines = over;
+    GPR_DEVICE bool go(int64_t &place, bool carried) {
+      left -= rest + carried;
+      const bool ends = left <= 0;
+      left += ends ? size : 0;
+      place += ends ? carry : 0;
+      return ends;
     }
-    is_near = a.reduced <= DIGITS;
-    place = part.begin_of(line) + (length - digit[0].left) * step;
-    far = more;
-  }
-  GPR_DEVICE bool go(Digit &digit, bool carried) {
-    digit.left -= digit.rest + carried;
-    const bool ends = digit.left <= 0;
-    digit.left += ends ? digit.size : 0;
-    place += ends ? digit.carry : 0;
-    return ends;
-  }
-  GPR_DEVICE void go() {
-    place += on;
-    bool carried = go(digit[0], false);
-    line += lines + carried;
-    GPR_UNROLLED(int d = 1; d < DIGITS; d++) carried = go(digit[d], carried);
-    if (!is_near && (carried || far))
-      place = part.far_begin_of(line) + (digit[0].size - digit[0].left) * step;
-  }
-};
-
-/* Where every step-th of what some dimensions number lies, in bytes: the digits of the two
- * innermost are added up, and divisions are left to where the others change. Of (256, 32768, 4)
- * doubles whose second dimension lies closest products took 289 µs on an H200 where each row's
- * place was found by them, and take 243. */
-struct PlacesApart {
-  struct Place {
-    int64_t at, left, above; /* at: bytes; left of the innermost dimension, and of the one above */
-  };
+  } digit[DIGITS];
+  int64_t place, on; /* an address; bytes of a step */
   const gpr_axes_dim *dim;
-  int many;
-  int64_t step, number, size, whole, rest; /* of a step: whole innermost ones, and what is left */
-  int64_t on, carry;                       /* bytes of a step, and from one's end to the next */
-  Place place;
-  GPR_DEVICE PlacesApart(const gpr_axes_dim *dim, int many, int64_t number, int64_t step)
-      : dim(dim), many(many), step(step), number(number), place(find(dim, many, number)) {
-    const gpr_axes_dim last = many ? dim[many - 1] : gpr_axes_dim();
-    const int64_t next = many > 1 ? dim[many - 2].stride : 0;
-    size = last.size;
-    whole = many > 1 ? quotient_of(step, size) : 0;
-    rest = step - whole * size;
-    on = rest * last.stride + whole * next;
-    carry = next - size * last.stride;
+  int dims, far;         /* that those digits do not hold, and a step of what they number */
+  int64_t number, begin; /* of them, and how far that lies */
+  /* The innermost dimension has so many places, `apart` bytes from each other. */
+  GPR_DEVICE PlacesApart(int64_t base, const gpr_axes_dim *dim, int many, int64_t first, int step,
+                         int64_t size, int64_t apart)
+      : place(base), on(0), dim(dim), dims(many - DIGITS), far(step), number(first), begin(0) {
+    GPR_EACH(d, DIGITS) {
+      const bool ends = d + 1 < many; /* the outermost is not left */
+      const gpr_axes_dim next = ends ? dim[many - 2 - d] : gpr_axes_dim();
+      const int fit = ends ? (int)least(size, (int64_t)INT32_MAX) : (int)INT32_MAX;
+      const int64_t above = ends ? quotient_of(number, size) : 0, here = number - above * size;
+      const int over = ends ? far / fit : 0;
+      digit[d] = {fit, ends ? (int)least(size - here, (int64_t)INT32_MAX) : fit, far - over * fit,
+                  (d + 1 < DIGITS ? next.stride : 0) - size * apart};
+      place += here * apart, on += digit[d].rest * apart;
+      number = above, far = over, size = next.size, apart = next.stride;
+    }
+    if (dims > 0) go_far();
   }
-  static __device__ __noinline__ Place find(const gpr_axes_dim *dim, int many, int64_t number) {
-    Place place = {offset_of<&gpr_axes_dim::stride>(dim, many, number), INT64_MAX, INT64_MAX};
-    if (many < 2) return place;
-    const int64_t size = dim[many - 1].size, row = quotient_of(number, size);
-    place.left = size - (number - row * size);
-    if (many < 3) return place;
-    const int64_t rows = dim[many - 2].size;
-    place.above = rows - (row - quotient_of(row, rows) * rows);
-    return place;
+  GPR_DEVICE PlacesApart(int64_t base, const gpr_axes_dim *dim, int many, int64_t first, int step)
+      : PlacesApart(base, dim, many, first, step, many ? dim[many - 1].size : 0,
+                    many ? dim[many - 1].stride : 0) {}
+  GPR_DEVICE void go_far() {
+    const int64_t before = begin;
+    begin = far_offset_of<&gpr_axes_dim::stride>(dim, dims, number);
+    place += begin - before;
   }
   GPR_DEVICE void go() {
-    number += step, place.at += on, place.left -= rest, place.above -= whole;
-    if (place.left <= 0) place.at += carry, place.left += size, place.above--;
-    if (place.above <= 0) place = find(dim, many, number);
+    bool carried = false;
+    place += on;
+    GPR_EACH(d, DIGITS) carried = digit[d].go(place, carried);
+    if (!carried && !far) return;
+    number += far + carried;
+    go_far();
   }
 };
 
@@ -155,10 +116,6 @@ template <class OP, class X> struct PartOfRows {
   GPR_DEVICE int64_t begin_of(int64_t row) const {
     return x.base[0] + offset_of<&gpr_axes_dim::stride>(outer_dims(), outer(), row);
   }
-  /* Of three dimensions and more. */
-  GPR_DEVICE int64_t far_begin_of(int64_t row) const {
-    return x.base[0] + far_offset_of<&gpr_axes_dim::stride>(outer_dims(), outer(), row);
-  }
   GPR_DEVICE int64_t inside(int i) const {
     return offset_of<&gpr_axes_dim::stride>(dims_inside(), x.a.boxed, i);
   }
@@ -176,8 +133,8 @@ template <class OP, class X> struct PartOfRows {
     typedef typename Store<BYTES>::type Piece;
     enum { THREADS = OP::STAGED_THREADS, EACH = BYTES / LEAF };
     const int pieces = leaves / EACH, length = (int)x.a.box / EACH;
-    AlongLines<THREADS, PartOfRows> at(*this, first / EACH + threadIdx.x, length,
-                                       EACH > 1 ? (int64_t)BYTES : x.step[0]);
+    PlacesApart<3> at(x.base[0], outer_dims(), x.a.reduced, first / EACH + threadIdx.x, THREADS,
+                      length, EACH > 1 ? (int64_t)BYTES : x.step[0]);
     copy_pieces<Piece, TREE_LOADS>(
         stage, 0, threadIdx.x, pieces, THREADS, [=](int i) { return i < pieces; },
         [&](int) { return at.place; }, [&] { at.go(); });
@@ -196,9 +153,10 @@ template <class OP, class X> struct PartOfRows {
   GPR_DEVICE void copy_rows(char *stage, int across) const {
     const int64_t box = x.a.box, rows = quotient_of(first + leaves + box - 1, box);
     const int along = OP::STAGED_THREADS / across;
-    PlacesApart at(outer_dims(), outer(), quotient_of(first, box) + threadIdx.x % across, across);
-    GPR_ROLLED(; at.number < rows; at.go()) {
-      const int64_t leaf = at.number * box - first, from = x.base[0] + at.place.at;
+    int64_t row = quotient_of(first, box) + threadIdx.x % across;
+    PlacesApart<2> at(x.base[0], outer_dims(), outer(), row, across);
+    GPR_ROLLED(; row < rows; row += across, at.go()) {
+      const int64_t leaf = row * box - first, from = at.place;
       const int begin = leaf < 0 ? (int)-leaf : 0,
                 stop = leaf + box < leaves ? (int)box : (int)(leaves - leaf);
       const int i = begin + (int)threadIdx.x / across;
