@@ -12,16 +12,10 @@ GPR_OPEN
 /* A part belongs to the row that its first leaf is in. Whole ones are panels: of a.across
  * neighbours the k-th each. The last part, if it is cut, is by itself. */
 struct PanelsCut {
-  int64_t box, rows, groups; /* groups: of rows that a block takes parts of */
-  int64_t share, whole;      /* whole: parts */
+  int64_t box, count, share;
   int wide;
-  GPR_DEVICE explicit PanelsCut(const gpr_axes_args &a)
-      : box(a.box),
-        rows(quotient_of(a.count, a.box)),
-        groups(quotient_of(rows + a.across - 1, a.across)),
-        share(a.share),
-        whole(quotient_of(a.count, a.share)),
-        wide(a.across) {}
+  int64_t rows = quotient_of(count, box), whole = quotient_of(count, share); /* whole: parts */
+  int64_t groups = quotient_of(rows + wide - 1, wide); /* of rows that a block takes parts of */
   /* As many for each group as a row has parts, at most: all groups' first ones, which lie side by
    * side, then all second ones. */
   GPR_DEVICE int64_t panels() const { return groups * quotient_of(box + share - 1, share); }
@@ -71,7 +65,7 @@ template <class OP, class X> struct Panel {
 
 template <class OP, class X>
 GPR_DEVICE void fold_beside(const gpr_axes_args &a, StageRoom<OP> &room) {
-  const PanelsCut cut(a);
+  const PanelsCut cut = {a.box, a.count, a.share, a.across};
   const int64_t panels = cut.panels(), items = panels + (cut.whole < a.split);
   for (int64_t b = blockIdx.x; b < a.outputs * items; b += gridDim.x) {
     const int64_t o = quotient_of(b, items), item = b - o * items;
@@ -81,7 +75,7 @@ GPR_DEVICE void fold_beside(const gpr_axes_args &a, StageRoom<OP> &room) {
     const bool is_panel = item < panels;
     const int outs = is_panel ? cut.wide : 1;
     const int leaves = (int)(is_panel ? cut.share : a.count - cut.whole * cut.share);
-    Staged<OP> s(room, outs, leaves, outs | 1, panel.pitch(cut.share) * OP::LEAF, OP::LEAF);
+    Staged<OP> s = {room, outs, leaves, outs | 1, panel.pitch(cut.share) * OP::LEAF, OP::LEAF};
     if (is_panel)
       panel.copy(x, s.stage.bytes);
     else

@@ -191,7 +191,6 @@ GPR_DEVICE void climb_all(const Staged<OP> &s, const gpr_axes_args &a, int64_t o
  * a.where_step bytes from each other, of rows of a.step bytes. */
 template <class OP, class X>
 GPR_DEVICE void fold_gathered(const gpr_axes_args &a, StageRoom<OP> &room) {
-  typedef Staged<OP> S;
   const int outs = a.neighbours;
   for (int64_t b = blockIdx.x; b < quotient_of(a.outputs, outs) * a.split; b += gridDim.x) {
     const int64_t of = quotient_of(b, a.split), part = b - of * a.split, o = of * outs;
@@ -200,7 +199,7 @@ GPR_DEVICE void fold_gathered(const gpr_axes_args &a, StageRoom<OP> &room) {
     const int leaves = (int)(x.count - first < a.share ? x.count - first : a.share);
     const bool by_columns = a.packets == TREE_BY_COLUMNS;
     const int pitch = by_columns ? (int)a.where_step : leaves * (int)OP::LEAF;
-    S s(room, outs, leaves, outs, pitch, by_columns ? (int)a.step : (int)OP::LEAF);
+    Staged<OP> s = {room, outs, leaves, outs, pitch, by_columns ? (int)a.step : (int)OP::LEAF};
     if (by_columns)
       s.bring(x.base[0] + first * a.step);
     else

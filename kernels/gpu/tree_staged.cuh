@@ -69,21 +69,13 @@ template <class OP> struct Staged {
   typedef typename OP::State A;
   typedef typename OP::template Leaves<OP::UNIT> Leaves;
   enum { THREADS = OP::STAGED_THREADS, UNIT = OP::UNIT, LEAF = OP::LEAF };
-  Stage stage;
-  A *node, *other;
+  StageRoom<OP> &room;
   int outs, count, apart;
   int pitch, step; /* bytes from an output to the next, and from one of its leaves to the next */
   int skew = 0;    /* bytes before the first of them */
+  Stage stage = {(char *)room.leaves, 0};
+  A *node = (A *)room.nodes, *other = (A *)room.leaves;
 
-  GPR_DEVICE Staged(StageRoom<OP> &room, int outs, int count, int apart, int pitch, int step)
-      : stage{(char *)room.leaves, 0},
-        node((A *)room.nodes),
-        other((A *)room.leaves),
-        outs(outs),
-        count(count),
-        apart(apart),
-        pitch(pitch),
-        step(step) {}
   GPR_DEVICE bool are_columns() const { return pitch < step; }
   /* Their leaves, from the packet on that the first one is in. */
   GPR_DEVICE void bring(int64_t base) {
@@ -147,7 +139,7 @@ GPR_DEVICE void fold_staged(const ARGS &a, StageRoom<OP> &room) {
     const int64_t o = above * a.per + first;
     const X x(a, o);
     const int outs = (int)least(a.per - first, wide);
-    Staged<OP> s(room, outs, (int)x.count, outs | 1, pitch * OP::LEAF, step * OP::LEAF);
+    Staged<OP> s = {room, outs, (int)x.count, outs | 1, pitch * OP::LEAF, step * OP::LEAF};
     s.bring(x.base[0]);
     s.fold(x);
     for (int r = threadIdx.x; r < outs; r += OP::STAGED_THREADS) X::finish(a, o + r, s.node[r]);
