@@ -11,7 +11,7 @@ HEADER = "gpu/operator.cuh"
 BY_THREADS = "gpr::trees_by_threads<gpr::UserOperator, gpr::Operands<gpr::UserOperator>>"
 BY_WARPS = "gpr::trees_by_warps<gpr::UserOperator, gpr::Operands<gpr::UserOperator>>"
 FEW = "gpr::operate_few<gpr::UserOperator, {}>"  # of so many elements at most
-STAGED = "gpr::operate_staged<gpr::UserOperator>"
+STAGED = "gpr::trees_staged<gpr::UserOperator, gpr::Operands<gpr::UserOperator>>"
 WARP = 32
 # What is unrolled costs code and time to compile by what combine does, in instructions or so.
 _RUN_COST = 1600
@@ -240,6 +240,7 @@ def _operator(program: Program, arrays: Sequence[Array], shape: Shape) -> str:
         "HAS_STEPS": 0,
         "THREADS": shape.threads,
         "STAGED_THREADS": STAGED_THREADS,
+        "STAGED_BLOCKS": 0,  # as many as there is room for
         "BLOCKS": shape.blocks,
         "WARPS": shape.warps,
         "DEPTH": shape.depth,

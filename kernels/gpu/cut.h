@@ -39,7 +39,7 @@ GPR_OPEN
   X(tile_rows, "trees_by_warps<TreeOperator<F>, TreeElements<F>>", true)          \
   X(any_rows, "trees_by_warps<TreeOperator<F>, TreeElements<F, AnyDtype>>", true) \
   X(rows, "trees_by_chunks<F>", true)                                             \
-  X(staged, "trees_staged<F>", true)                                              \
+  X(staged, "trees_staged<TreeOperator<F>, TreeElements<F>>", true)               \
   X(gathered, "trees_gathered<F>", true) /* what does not lie in their order */   \
   X(shallow, "trees_of_few<F>", true)
 

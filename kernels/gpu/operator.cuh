@@ -17,12 +17,4 @@ __global__ void __launch_bounds__(TREE_FEW_THREADS, OP::BLOCKS *OP::THREADS / TR
   fold_few<OP, N>(Operands<OP>(a), (uint32_t)a.outputs);
 }
 
-/* Rows behind each other, of one array. */
-template <class OP>
-__global__ void __launch_bounds__(OP::STAGED_THREADS)
-    operate_staged(const __grid_constant__ gpr_operator_args a) {
-  __shared__ StageRoom<OP> room;
-  fold_staged<OP, Operands<OP>>(a, room);
-}
-
 GPR_CLOSE

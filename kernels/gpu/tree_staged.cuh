@@ -129,8 +129,10 @@ template <class OP> struct Staged {
 };
 
 /* a.team outputs at a time of each a.per that lie behind each other. */
-template <class OP, class X, class ARGS>
-GPR_DEVICE void fold_staged(const ARGS &a, StageRoom<OP> &room) {
+template <class OP, class X>
+__global__ void __launch_bounds__(OP::STAGED_THREADS, OP::STAGED_BLOCKS)
+    trees_staged(const __grid_constant__ typename X::Args a) {
+  __shared__ StageRoom<OP> room;
   const int64_t wide = a.team, each = quotient_of(a.per + wide - 1, wide);
   int pitch = (int)a.count, step = 1;
   if constexpr (OP::HAS_STEPS) pitch = a.pitch, step = a.apart;

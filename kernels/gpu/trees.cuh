@@ -97,8 +97,8 @@ template <class F> struct TreeOperator {
   typedef typename Store<sizeof(T)>::type Bits;
   enum { LEAF = (int)sizeof(T), RUN = tree_run(LEAF), LEAVES = tree_leaves(LEAF) };
   enum { PACKET = tree_packet(LEAF), ROWS = tree_rows(LEAF), UNIT = tree_unit(LEAF) };
-  enum { ARRAYS = 2, THREADS = TREE_THREADS, STAGED_THREADS = TREE_STAGED_THREADS, DEPTH = 60 };
-  enum { BLOCKS = TREE_BLOCKS, WARPS = TREE_WARPS };
+  enum { ARRAYS = 2, THREADS = TREE_THREADS, BLOCKS = TREE_BLOCKS, WARPS = TREE_WARPS, DEPTH = 60 };
+  enum { STAGED_THREADS = TREE_STAGED_THREADS, STAGED_BLOCKS = TREE_STAGED_BLOCKS };
   enum { IS_AHEAD = LEAF >= 4, HAS_STEPS = 1 }; /* as numbers can be copied */
 
   enum { IS_QUICK = 0 };
@@ -182,15 +182,6 @@ __global__ void __launch_bounds__(TREE_FEW_THREADS, TREE_FEW_BLOCKS)
     fold_few<OP, OP::LEAVES, true>(X(a), (uint32_t)a.outputs);
   else if constexpr (OP::LEAVES == 8)
     fold_few<OP, 8>(X(a), (uint32_t)a.outputs);
-}
-
-/* Rows behind each other or nearly so, of elements as they are. */
-template <class F>
-__global__ void __launch_bounds__(TREE_STAGED_THREADS, TREE_STAGED_BLOCKS)
-    trees_staged(const __grid_constant__ gpr_axes_args a) {
-  typedef TreeOperator<F> OP;
-  __shared__ StageRoom<OP> room;
-  fold_staged<OP, TreeElements<F>>(a, room);
 }
 
 /* Parts of outputs whose elements lie otherwise. */

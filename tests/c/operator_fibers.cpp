@@ -86,7 +86,7 @@ void body() {
   const gpr_axes_args &args = *(const gpr_axes_args *)arguments;
   const bool any = args.from != args.to || args.swap || args.unaligned;
   if (!unit)
-    trees_staged<F>(args);
+    trees_staged<OP, X>(args);
   else if (unit == 4)
     trees_gathered<F>(args);
   else if (unit == 2)
@@ -100,7 +100,7 @@ void body() {
 #else
   typedef Operands<UserOperator> X;
   if (!unit)
-    operate_staged<UserOperator>(*(const gpr_operator_args *)arguments);
+    trees_staged<UserOperator, X>(*(const gpr_operator_args *)arguments);
   else if (unit == 2)
     operate_few<UserOperator, 2>(*(const gpr_operator_args *)arguments);
   else if (unit == 4)
