@@ -5,8 +5,8 @@
 #pragma once
 
 #include "climb.cuh"
+#include "leaves.cuh"
 #include "quick.cuh"
-#include "tree_ahead.cuh"
 
 GPR_OPEN
 

@@ -116,35 +116,31 @@ template <class F> struct TreeOperator {
   static GPR_DEVICE void bring(char *places, const X &x, const int64_t *at) {
     bring_leaves<Bits, 1, N>(places, x, 0, at[0], x.step[0]);
   }
-  template <int N> struct Leaves {
-    Given<Bits, 1, N> given;
+  template <int N> struct Leaves : Given<Bits, 1, N> {
+    typedef Given<Bits, 1, N> Base;
     Bits bits[N];
     GPR_DEVICE void load_packed(const int64_t (&at)[ARRAYS], int from, bool is_even) {
-      given.load_packed(at[0] + from * LEAF, is_even);
+      Base::load_packed(at[0] + from * LEAF, is_even);
     }
     template <class X>
     GPR_DEVICE void load_lines(const X &x, const int64_t (&at)[ARRAYS],
                                const int64_t (&next)[ARRAYS], int from, int left, int there) {
-      given.load_lines(x, 0, at[0], next[0], x.step[0], from, left, there);
-    }
-    GPR_DEVICE void load_shared(const Stage &stage, int at) { given.load_shared(stage, at); }
-    GPR_DEVICE void load_column(const Stage &stage, int at, int step) {
-      given.load_column(stage, at, step);
+      Base::load_lines(x, 0, at[0], next[0], x.step[0], from, left, there);
     }
     template <class X> GPR_DEVICE void load_some(const X &x, const int64_t *at, int there) {
-      given.load_some(x, 0, at[0], x.step[0], x.is_packed(0), there);
+      Base::load_some(x, 0, at[0], x.step[0], x.is_packed(0), there);
     }
     template <class X>
     GPR_DEVICE void load_leaf(const X &x, int j, const int64_t *place, const int64_t *at,
                               bool is_there) {
-      given.load_leaf(x, 0, j, place[0] + at[0], is_there);
+      Base::load_leaf(x, 0, j, place[0] + at[0], is_there);
     }
     template <class X> GPR_DEVICE void load_one(const X &x, int j, const int64_t *at) {
       const Bits loaded = x.bits(at);
       bits[j] = x.counts(at) ? loaded : x.nothing();
     }
     /* What was loaded has to be there. */
-    GPR_DEVICE void settle() { given.get(bits); }
+    GPR_DEVICE void settle() { Base::get(bits); }
     GPR_DEVICE void get_own(const char *places) { get_own_leaves(bits, places); }
     template <class X> GPR_DEVICE State lift(const X &x, int j, int64_t) const {
       T element;
