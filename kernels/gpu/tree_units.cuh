@@ -207,20 +207,24 @@ GPR_DEVICE typename OP::State fold_ahead(Ahead<OP, X> &ahead, int64_t i) {
   }
 }
 
-/* Half a run of leaves, or the one of it: more of them would not fit into the registers. */
+/* The next leaves of a run: all small numbers of it, or half of it, since more would not fit into
+ * the registers. */
+template <class OP> GPR_CONSTEXPR int at_once() {
+  return OP::RUN > 1 && OP::LEAF >= 4 ? OP::RUN / 2 : OP::RUN;
+}
 template <class OP, class X>
 GPR_DEVICE typename OP::State fold_next(const X &x, int64_t (&at)[OP::ARRAYS], int64_t &left,
                                         int64_t i) {
-  constexpr int half = OP::RUN > 1 ? OP::RUN / 2 : 1;
-  typename OP::template Leaves<half> leaves;
-  if (x.all_packed() && (OP::is_even(at) || left >= half + (int)OP::BEYOND))
+  constexpr int many = at_once<OP>();
+  typename OP::template Leaves<many> leaves;
+  if (x.all_packed() && (OP::is_even(at) || left >= many + (int)OP::BEYOND))
     leaves.load_packed(at, 0, OP::is_even(at));
   else
-    leaves.load_some(x, at, half);
+    leaves.load_some(x, at, many);
   leaves.settle();
-  GPR_EACH(k, OP::ARRAYS) at[k] += half * x.step[k];
-  left -= half;
-  return fold_leaves<OP, half>(x, leaves, i, half);
+  GPR_EACH(k, OP::ARRAYS) at[k] += many * x.step[k];
+  left -= many;
+  return fold_leaves<OP, many>(x, leaves, i, many);
 }
 
 /* `near`: this lane's room for nodes. `places`: the warp's room for runs (Ahead). */
@@ -248,9 +252,9 @@ GPR_DEVICE Branch<typename OP::State> fold_by_thread(const X &x, int64_t first, 
     GPR_ROLLED(int64_t n = 0; n < runs; n++, i += OP::RUN, done += times) {
       if constexpr (OP::IS_AHEAD)
         if (is_ahead) value = fold_ahead<OP>(ahead, i);
-      GPR_ROLLED(int half = 0; !is_ahead && half < OP::RUN; half += (OP::RUN + 1) / 2) {
-        const A next = fold_next<OP>(x, at, left, i + half);
-        value = half ? OP::combine(value, next) : next;
+      GPR_ROLLED(int before = 0; !is_ahead && before < OP::RUN; before += at_once<OP>()) {
+        const A next = fold_next<OP>(x, at, left, i + before);
+        value = before ? OP::combine(value, next) : next;
       }
       waiting.push(value, done / times);
     }
