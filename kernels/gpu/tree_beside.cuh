@@ -30,7 +30,8 @@ template <class OP, class X> struct Panel {
   typedef typename OP::Bits Bits;
   enum { LEAF = OP::LEAF, THREADS = OP::STAGED_THREADS, LOADS = 8 };
   const PanelsCut &cut;
-  int64_t row, k; /* the first row */
+  int64_t item;
+  int64_t k = quotient_of(item, cut.groups), row = (item - k * cut.groups) * cut.wide; /* first */
 
   GPR_DEVICE int64_t part_of(int r) const { return cut.part_of(row + r, k); }
   GPR_DEVICE static int pitch(int64_t share) { return (int)share + 16 / LEAF; }
@@ -62,27 +63,5 @@ template <class OP, class X> struct Panel {
     }
   }
 };
-
-template <class OP, class X>
-GPR_DEVICE void fold_beside(const gpr_axes_args &a, StageRoom<OP> &room) {
-  const PanelsCut cut = {a.box, a.count, a.share, a.across};
-  const int64_t panels = cut.panels(), items = panels + (cut.whole < a.split);
-  for (int64_t b = blockIdx.x; b < a.outputs * items; b += gridDim.x) {
-    const int64_t o = quotient_of(b, items), item = b - o * items;
-    const int64_t k = quotient_of(item, cut.groups), group = item - k * cut.groups;
-    const X x(a, o);
-    const Panel<OP, X> panel = {cut, group * cut.wide, k};
-    const bool is_panel = item < panels;
-    const int outs = is_panel ? cut.wide : 1;
-    const int leaves = (int)(is_panel ? cut.share : a.count - cut.whole * cut.share);
-    Staged<OP> s = {room, outs, leaves, outs | 1, panel.pitch(cut.share) * OP::LEAF, OP::LEAF};
-    if (is_panel)
-      panel.copy(x, s.stage.bytes);
-    else
-      PartOfRows<OP, X>{x, cut.whole * cut.share, leaves}.copy_rows(s.stage.bytes, 1);
-    s.fold(x);
-    climb_all<OP, X>(s, a, o, 0, [&](int i) { return is_panel ? panel.part_of(i) : cut.whole; });
-  }
-}
 
 GPR_CLOSE

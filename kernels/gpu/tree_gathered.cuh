@@ -168,45 +168,6 @@ template <class OP, class X> struct PartOfRows {
         copy_row(stage, from, (int)leaf, i, stop, along, [&](int i) { return inside(i); });
     }
   }
-  GPR_DEVICE void copy(char *stage) const {
-    if (x.a.packets == TREE_BY_LINES)
-      copy_lines(stage);
-    else
-      copy_rows(stage, x.a.across);
-  }
 };
-
-/* From a block's roots, the i-th of part part_of(i), if that is one, of output o + i·apart. */
-template <class OP, class X, class PartOf>
-GPR_DEVICE void climb_all(const Staged<OP> &s, const gpr_axes_args &a, int64_t o, int apart,
-                          const PartOf &part_of) {
-  GPR_ROLLED(int i = warp_of(); i < s.outs; i += Staged<OP>::THREADS / GPR_WARP) {
-    const int64_t part = part_of(i), to = o + i * apart;
-    if (part >= 0) climb_up<OP, X>(a, to, part, a.split, s.node[i]);
-  }
-  __syncthreads();
-}
-
-/* a.split parts of a.share leaves are an output's; a.neighbours outputs are columns, if they are,
- * a.where_step bytes from each other, of rows of a.step bytes. */
-template <class OP, class X>
-GPR_DEVICE void fold_gathered(const gpr_axes_args &a, StageRoom<OP> &room) {
-  const int outs = a.neighbours;
-  for (int64_t b = blockIdx.x; b < quotient_of(a.outputs, outs) * a.split; b += gridDim.x) {
-    const int64_t of = quotient_of(b, a.split), part = b - of * a.split, o = of * outs;
-    const int64_t first = part * a.share;
-    const X x(a, o);
-    const int leaves = (int)(x.count - first < a.share ? x.count - first : a.share);
-    const bool by_columns = a.packets == TREE_BY_COLUMNS;
-    const int pitch = by_columns ? (int)a.where_step : leaves * (int)OP::LEAF;
-    Staged<OP> s = {room, outs, leaves, outs, pitch, by_columns ? (int)a.step : (int)OP::LEAF};
-    if (by_columns)
-      s.bring(x.base[0] + first * a.step);
-    else
-      PartOfRows<OP, X>{x, first, leaves}.copy(s.stage.bytes);
-    s.fold(x);
-    climb_all<OP, X>(s, a, o, 1, [&](int) { return part; });
-  }
-}
 
 GPR_CLOSE

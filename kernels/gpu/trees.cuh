@@ -180,7 +180,9 @@ __global__ void __launch_bounds__(TREE_FEW_THREADS, TREE_FEW_BLOCKS)
     fold_few<OP, 8>(X(a), (uint32_t)a.outputs);
 }
 
-/* Parts of outputs whose elements lie otherwise. */
+/* Parts of outputs whose elements lie otherwise: a.split of a.share leaves are an output's;
+ * a.neighbours outputs are columns, if they are, a.where_step bytes from each other, of rows of
+ * a.step bytes. */
 template <class F> struct GatheredTrees : TreeOperator<F> {
   enum { STAGED_THREADS = TREE_GATHERED_THREADS };
 };
@@ -189,11 +191,39 @@ __global__ void __launch_bounds__(TREE_GATHERED_THREADS, TREE_STAGED_BLOCKS)
     trees_gathered(const __grid_constant__ gpr_axes_args a) {
   typedef TreeElements<F> X;
   typedef GatheredTrees<F> OP;
+  enum { LEAF = OP::LEAF };
   __shared__ StageRoom<OP> room;
-  if (a.packets == TREE_BY_PANELS)
-    fold_beside<OP, X>(a, room);
-  else
-    fold_gathered<OP, X>(a, room);
+  const bool by_columns = a.packets == TREE_BY_COLUMNS, by_panels = a.packets == TREE_BY_PANELS;
+  const PanelsCut cut = {by_panels ? a.box : 1, a.count, a.share, a.across};
+  const int64_t panels = by_panels ? cut.panels() : 0;
+  const int64_t items = by_panels ? panels + (cut.whole < a.split) : a.split;
+  for (int64_t b = blockIdx.x; b < quotient_of(a.outputs, a.neighbours) * items; b += gridDim.x) {
+    const int64_t of = quotient_of(b, items), item = b - of * items, o = of * a.neighbours;
+    const bool is_panel = item < panels;
+    const int64_t part = by_panels ? cut.whole : item, first = part * a.share;
+    const X x(a, o);
+    const Panel<OP, X> panel = {cut, item};
+    const int outs = is_panel ? cut.wide : a.neighbours, apart = is_panel ? outs | 1 : outs;
+    const int leaves = (int)(is_panel ? a.share : least(a.count - first, a.share));
+    const int pitch = is_panel ? panel.pitch(a.share) : leaves;
+    Staged<OP> s = {room, outs, leaves, apart, pitch * LEAF, LEAF};
+    const PartOfRows<OP, X> rows = {x, first, leaves};
+    if (by_columns) s.pitch = (int)a.where_step, s.step = (int)a.step;
+    if (is_panel)
+      panel.copy(x, s.stage.bytes);
+    else if (by_columns)
+      s.bring(x.base[0] + first * a.step);
+    else if (a.packets == TREE_BY_LINES)
+      rows.copy_lines(s.stage.bytes);
+    else
+      rows.copy_rows(s.stage.bytes, by_panels ? 1 : a.across);
+    s.fold(x);
+    GPR_ROLLED(int i = warp_of(); i < outs; i += OP::STAGED_THREADS / GPR_WARP) {
+      const int64_t own = is_panel ? panel.part_of(i) : part;
+      if (own >= 0) climb_up<OP, X>(a, is_panel ? o : o + i, own, a.split, s.node[i]);
+    }
+    __syncthreads();
+  }
 }
 
 GPR_CLOSE
