@@ -87,19 +87,6 @@ __device__ __noinline__ void fold_group_apart(typename OP::State *node, const Cu
 
 /* --- packets -------------------------------------------------------------------------------- */
 
-/* A group that lies side by side. */
-template <class OP, class Leaves>
-GPR_DEVICE void load_packed(Leaves (&leaves)[OP::ROWS], const int64_t (&at)[OP::ARRAYS],
-                            bool is_even) {
-  if (is_even) {
-    GPR_EACH(r, OP::ROWS) leaves[r].load_packed(at, r * (int)RowsOf<OP>::ROW, true);
-  } else {
-    GPR_EACH(r, OP::ROWS) leaves[r].load_packed(at, r * (int)RowsOf<OP>::ROW, false);
-  }
-}
-template <class OP, class Leaves> GPR_DEVICE void settle(Leaves (&leaves)[OP::ROWS]) {
-  GPR_EACH(r, OP::ROWS) leaves[r].settle();
-}
 /* A group whose rows lie in one line or two; whether they do. All lanes follow the lines. */
 template <class OP, class X, class Leaves>
 GPR_DEVICE bool load_lines(Leaves (&leaves)[OP::ROWS], const X &x, int64_t first,
@@ -118,7 +105,7 @@ GPR_DEVICE bool load_lines(Leaves (&leaves)[OP::ROWS], const X &x, int64_t first
     GPR_EACH(k, OP::ARRAYS) at[k] = next[k] + (int)ROW * x.step[k];
     left += further - (int)ROW;
   }
-  settle<OP>(leaves);
+  GPR_EACH(r, OP::ROWS) leaves[r].settle();
   return true;
 }
 /* The node of a loaded group, for each lane that of some neighbouring packets of one row. */
@@ -257,9 +244,13 @@ GPR_DEVICE int64_t fold_line(LanesWaiting<OP> &waiting, const X &x, int64_t firs
   OP::go(at, lane_of() * (int)OP::PACKET);
   GPR_ROLLED(int64_t n = groups; n > 0; n--, i += all) {
     typename RowsOf<OP>::Leaves leaves[OP::ROWS];
-    load_packed<OP>(leaves, at, is_even);
+    if (is_even) {
+      GPR_EACH(r, OP::ROWS) leaves[r].load_packed(at, r * (int)RowsOf<OP>::ROW, true);
+    } else {
+      GPR_EACH(r, OP::ROWS) leaves[r].load_packed(at, r * (int)RowsOf<OP>::ROW, false);
+    }
     OP::go(at, all);
-    settle<OP>(leaves);
+    GPR_EACH(r, OP::ROWS) leaves[r].settle();
     const Run run = {x, leaves, i, WholeGroup<OP>()};
     waiting.push(fold_quickly<OP, true>(WaitingRun<OP, Run>{waiting, run}));
   }
