@@ -36,30 +36,23 @@ template <class OP, class X> struct Panel {
   GPR_DEVICE int64_t part_of(int r) const { return cut.part_of(row + r, k); }
   GPR_DEVICE static int pitch(int64_t share) { return (int)share + 16 / LEAF; }
 
-  /* Elements [low, high) of the row that begins at `from`, every `step`-th from `first` on: the
-   * row's first one would be leaf `place` of the stage. */
-  GPR_DEVICE static void copy_some(const PartOfRows<OP, X> &rows, int64_t from, int first, int step,
-                                   int low, int high, char *stage, int place) {
-    PlacesApart<2> at(from, rows.dims_inside(), rows.x.a.boxed, first, step);
-    const uint32_t many = (uint32_t)(high - low);
-    copy_pieces<Bits, LOADS>(
-        stage, place, first, high, step, [=](int i) { return (uint32_t)(i - low) < many; },
-        [&](int) { return at.place; }, [&] { at.go(); });
-  }
-  /* The k-th parts begin up to `share` apart in their rows. Threads of all rows go through places
-   * k·share, k·share + 1, … at once, each through those that are its part's. */
-  GPR_DEVICE void copy(const X &x, char *stage) const {
-    const PartOfRows<OP, X> rows = {x, 0, 0};
-    const int wide = cut.wide, r = threadIdx.x % wide, y = threadIdx.x / wide,
-              step = THREADS / wide, share = (int)cut.share, box = (int)cut.box;
+  /* The k-th parts begin up to `share` apart in their rows, and may end in the next ones. Threads
+   * of all rows go through places k·share, k·share + 1, … at once, each through those that are its
+   * part's. */
+  GPR_DEVICE void copy(const PartOfRows<OP, X> &rows, char *stage) const {
+    const int r = threadIdx.x % cut.wide, y = threadIdx.x / cut.wide, step = THREADS / cut.wide,
+              share = (int)cut.share, box = (int)cut.box;
     const int64_t part = part_of(r);
-    if (part >= 0) {
-      const int low = (int)(part * share - (row + r) * box), high = low + share;
-      const int place = r * pitch(share) - low;
-      copy_some(rows, rows.begin_of(row + r), (int)k * share + y, step, low,
-                high < box ? high : box, stage, place);
-      if (high > box)
-        copy_some(rows, rows.begin_of(row + r + 1), y, step, 0, high - box, stage, place + box);
+    if (part < 0) return;
+    int low = (int)(part * share - (row + r) * box), first = (int)k * share + y;
+    GPR_ROLLED(int64_t of = row + r; low + share > 0; of++, low -= box, first = y) {
+      PlacesApart<2> at(rows.begin_of(of), rows.dims_inside(), rows.x.a.boxed, first, step);
+      const int stop = least(low + share, box);
+      const uint32_t many = (uint32_t)(stop - low);
+      copy_pieces<Bits, LOADS>(
+          stage, r * pitch(share) - low, first, stop, step,
+          [=](int i) { return (uint32_t)(i - low) < many; }, [&](int) { return at.place; },
+          [&] { at.go(); });
     }
   }
 };

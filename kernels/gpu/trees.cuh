@@ -210,7 +210,7 @@ __global__ void __launch_bounds__(TREE_GATHERED_THREADS, TREE_STAGED_BLOCKS)
     const PartOfRows<OP, X> rows = {x, first, leaves};
     if (by_columns) s.pitch = (int)a.where_step, s.step = (int)a.step;
     if (is_panel)
-      panel.copy(x, s.stage.bytes);
+      panel.copy(rows, s.stage.bytes);
     else if (by_columns)
       s.bring(x.base[0] + first * a.step);
     else if (a.packets == TREE_BY_LINES)
