@@ -91,8 +91,8 @@ __global__ void __launch_bounds__(OP::THREADS, OP::BLOCKS)
   for (int64_t b = blockIdx.x; b < a.tiles * split; b += gridDim.x) {
     const int64_t part = quotient_of(b, a.tiles), tile = b - part * a.tiles, o = tile * wide + x;
     B root = nothing<OP>();
-    const X operands(a, o < a.outputs ? o : a.outputs - 1);
     if (o < a.outputs && is_there) {
+      const X operands(a, o);
       int64_t share = OP::LEAVES;
       while (share * high * split < operands.count) share *= 2;
       const int64_t first = (part * high + y) * share;
