@@ -128,26 +128,25 @@ template <class OP, class X> struct PartOfRows {
         stage, leaf, i, stop, along, [=](int i) { return i < stop; },
         [&](int i) { return from + inside(i); }, [] {});
   }
-  /* In lines of a.box, whose elements lie closest as they are numbered, by BYTES. */
-  template <int BYTES> GPR_DEVICE void copy_lines(char *stage) const {
-    typedef typename Store<BYTES>::type Piece;
-    enum { THREADS = OP::STAGED_THREADS, EACH = BYTES / LEAF };
-    const int pieces = leaves / EACH, length = (int)x.a.box / EACH;
-    PlacesApart<3> at(x.base[0], outer_dims(), x.a.reduced, first / EACH + threadIdx.x, THREADS,
-                      length, EACH > 1 ? (int64_t)BYTES : x.step[0]);
-    copy_pieces<Piece, TREE_LOADS>(
-        stage, 0, threadIdx.x, pieces, THREADS, [=](int i) { return i < pieces; },
+  template <int BYTES> GPR_DEVICE void copy_lines(char *stage, PlacesApart<3> &at) const {
+    const int pieces = leaves * LEAF / BYTES;
+    copy_pieces<typename Store<BYTES>::type, TREE_LOADS>(
+        stage, 0, threadIdx.x, pieces, OP::STAGED_THREADS, [=](int i) { return i < pieces; },
         [&](int) { return at.place; }, [&] { at.go(); });
   }
+  /* In lines of a.box, whose elements lie closest as they are numbered, by so many bytes. */
   GPR_DEVICE void copy_lines(char *stage) const {
-    const int bytes = x.a.pitch;
+    const int each = x.a.pitch > LEAF ? x.a.pitch / LEAF : 1, bytes = each * LEAF;
+    PlacesApart<3> at(x.base[0], outer_dims(), x.a.reduced, quotient_of(first, each) + threadIdx.x,
+                      OP::STAGED_THREADS, (int)x.a.box / each,
+                      each > 1 ? (int64_t)bytes : x.step[0]);
     if constexpr (LEAF < 16)
-      if (bytes == 16) return copy_lines<16>(stage);
+      if (bytes == 16) return copy_lines<16>(stage, at);
     if constexpr (LEAF < 8)
-      if (bytes == 8) return copy_lines<8>(stage);
+      if (bytes == 8) return copy_lines<8>(stage, at);
     if constexpr (LEAF < 4)
-      if (bytes == 4) return copy_lines<4>(stage);
-    copy_lines<LEAF>(stage);
+      if (bytes == 4) return copy_lines<4>(stage, at);
+    copy_lines<LEAF>(stage, at);
   }
   /* Of `across` rows at a time. */
   GPR_DEVICE void copy_rows(char *stage, int across) const {
