@@ -134,7 +134,9 @@ template <class From, class To> struct Carrier {
   static constexpr Kind kind = Traits<From>::kind, to = Traits<To>::kind;
   static constexpr bool half = kind == KIND_FLOAT && sizeof(From) < sizeof(float),
                         pairs = kind == KIND_COMPLEX && (to == KIND_COMPLEX || to == KIND_BOOL);
-  typedef typename Either<kind == KIND_UINT && sizeof(From) == 8, uint64_t, int64_t>::type Whole;
+  static constexpr bool small = sizeof(From) < 4 || Same<From, int32_t>::value;
+  typedef typename Either<kind == KIND_UINT && sizeof(From) == 8, uint64_t, int64_t>::type Long;
+  typedef typename Either<small, int32_t, Long>::type Whole;
   typedef typename Either<pairs, complex<double>, double>::type Wide;
   typedef typename Either<half, float, Wide>::type Inexact;
   typedef typename Either<category<From>() == INEXACT, Inexact, Whole>::type type;
