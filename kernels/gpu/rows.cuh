@@ -3,6 +3,7 @@
 
 #include "converted_rows.cuh"
 #include "outputs.cuh"
+#include "settled.cuh"
 
 GPR_OPEN
 
@@ -286,6 +287,8 @@ GPR_DEVICE void fold_row(const gpr_axes_args &a, int64_t o, int64_t part, int64_
         fold_apart<F>((const char *)(in.data + in.first), stride, tile * TILE * Packet<T>::count,
                       a.length, lane);
     if (!are_apart) fold_tile<F>(a, in, tile * TILE, run * a.length, whole, lane);
+    if constexpr (Settled<F>::value)
+      if (Settled<F>::of(lane, a.op)) break;
     t = draws ? a.drawn + (int64_t)__shfl_sync(GPR_ALL, drawn, 0) * WARPS + warp_of() : t + parts;
   }
 }
