@@ -47,7 +47,7 @@ enum { APART_ROWS = 32, APART_WIDTH = 256, LINE_BYTES = 64 };
 /* Rows of fewer elements are turned into columns. */
 enum { LONG_ROW = 16 };
 /* Of shorter rows, or of fewer rows side by side, tiles are made: these have quicker ways. */
-enum { BROUGHT_ROW = 256, BROUGHT_ROWS = 64 };
+enum { BROUGHT_ROW = 256, BROUGHT_SOON = 64, BROUGHT_ROWS = 64 };
 
 static int64_t least_of(int64_t a, int64_t b) { return a < b ? a : b; }
 static int64_t greatest_of(int64_t a, int64_t b) { return a > b ? a : b; }
@@ -83,7 +83,7 @@ static int may_be_brought(const gpr_plan *p, const gpr_tiles *t) {
   const int64_t across = last_of(&p->axes->kept, p->axes->kept.shape, 1);
   const int64_t along = rows_of(p, t);
   if (t->masked || p->axes->starts) return 0;
-  if (!t->side_by_side) return along > BROUGHT_ROW;
+  if (!t->side_by_side) return along > (p->row->soon ? BROUGHT_SOON : BROUGHT_ROW);
   return p->row->side == GPR_LINES && along > BROUGHT_ROWS && across >= DIRECT_OUTPUTS;
 }
 

@@ -8,8 +8,8 @@
 
 /* States so small are opened many at a time. */
 enum { SMALL_STATE = 64 };
-/* Elements that are brought together at a time. */
-enum { FIRST_PIECE = 256, PIECE = 2048 };
+/* Elements that are brought together at a time, and first where a few may do. */
+enum { PIECE = 2048, FEW = 32 };
 
 static int64_t least_of(int64_t a, int64_t b) { return a < b ? a : b; }
 
@@ -191,7 +191,7 @@ static int fold_pieces(gpr_axes_run *run, gpr_lane *l, const gpr_tile *tile, int
     settled = 0;
     for (int64_t i = 0, m; i < tile->n && !settled; i += m) {
       const char *x = tile->data + j * tile->across + i * tile->along;
-      m = least_of(tile->n - i, i < FIRST_PIECE ? FIRST_PIECE : least_of(i, PIECE));
+      m = least_of(tile->n - i, row->soon ? least_of(i ? 3 * i : FEW, PIECE) : PIECE);
       if (tile->along != tile->bytes) {
         gpr_cpu_table_here()->copy(x, tile->along, l->room.raw, tile->bytes, m, tile->bytes);
         x = l->room.raw;

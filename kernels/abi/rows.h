@@ -106,6 +106,7 @@ typedef struct gpr_row {
   void (*finish)(const void *state, int64_t n, const void *with, void *result);
   int results;
   int side; /* gpr_side */
+  int soon; /* a few elements often settle it */
   /* So many elements at most columns of GPR_COLUMNS may lie apart: those between are folded as
    * well, and dropped, since that is quicker than to bring the others together. */
   int apart;

@@ -22,13 +22,11 @@ template <class T> struct KernelOf<Any<T>> { typedef CountNonzero<T> type; };
 template <class O, class F = typename O::Fold> struct Fold {
   typedef typename F::Element T;
   typedef typename KernelOf<O>::type Kernel;
+  static constexpr bool is_truth =
+      Same<F, Counting<T, 0>>::value || Same<F, Counting<T, 1>>::value || Same<T, boolean>::value;
   /* Until the first look whether the result is settled; the next come after twice as much each, so
    * that they cost nothing and not more than twice what was needed is read. */
-  static constexpr int64_t STRETCH =
-      (Same<F, Counting<T, 0>>::value || Same<F, Counting<T, 1>>::value || Same<T, boolean>::value
-           ? 512
-           : 8192) /
-      sizeof(T);
+  static constexpr int64_t STRETCH = (is_truth ? 512 : 8192) / sizeof(T);
 
   static int fold(void *state, const void *data, int64_t n, int64_t index) {
     auto &s = *(typename F::State *)state;
@@ -82,6 +80,7 @@ template <class O, class F> constexpr void fill_row(gpr_row &row, int bytes) {
   row.finish = finish<O>;
   row.results = Results<O>::value;
   row.side = Many<Kernel>::side;
+  row.soon = Fold<O>::is_truth && !__is_base_of(Unsettled, O);
   row.apart = Apart<Kernel>::most;
   row.many = Many<O>::run;
   row.fold_many = Many<Kernel>::fold;
