@@ -1,4 +1,4 @@
-/* Sums, products and counts of integers side by side. */
+/* Sums, products, counts and bits of integers side by side. */
 #pragma once
 
 #include "many.h"
@@ -6,13 +6,13 @@
 GPR_OPEN
 
 /* Words that are combined. */
-template <template <class> class Op, class T> struct Combined {
+template <template <class> class Op, class T, class W = uint64_t> struct Combined {
   enum { most = WIDE_COLUMNS<T> };
-  uint64_t word[most];
-  static void open(uint64_t *all, int64_t columns) {
-    for (int64_t j = 0; j < columns; j++) all[j] = Op<uint64_t>::identity();
+  W word[most];
+  static void open(W *all, int64_t columns) {
+    for (int64_t j = 0; j < columns; j++) all[j] = Op<W>::identity();
   }
-  static void add(uint64_t *all, const Panel<T> &x, int64_t columns) {
+  static void add(W *all, const Panel<T> &x, int64_t columns) {
     combine_columns<Op>(all, x, columns);
   }
   void open(int64_t columns) { open(word, columns); }
@@ -24,6 +24,10 @@ template <class T> struct Columns<IntegerSum<T>> : SumOfColumns<T> {
 };
 template <class T> struct Columns<IntegerProduct<T>> : Combined<Times, T> {
   typename IntegerProduct<T>::State get(int64_t j) const { return {this->word[j]}; }
+};
+template <class T, template <class> class Op>
+struct Columns<Bitwise<T, Op>> : Combined<Op, T, typename Order<T>::Key> {
+  typename Bitwise<T, Op>::State get(int64_t j) const { return {this->word[j]}; }
 };
 template <class T> struct Columns<LongSum<T>> : SumOfColumns<T> {
   /* Of 64-bit integers the upper halves are added up by themselves. */
