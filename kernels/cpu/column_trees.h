@@ -13,9 +13,9 @@ template <class O, class T, template <class> class Op> struct Many<O, TreeFold<T
   typedef typename F::Wide A;
   typedef typename F::Combine C;
   typedef typename FinishedWith<O>::type With;
-  enum { ACROSS = 1024 / sizeof(A) };
+  enum { ACROSS = 2048 / sizeof(A) };
   typedef A Row[ACROSS];
-  enum { AHEAD = 64 / sizeof(T), AHEAD_ROWS = 16 };
+  enum { LINE = 64 / sizeof(T), AHEAD = 16 };
 
   /* Of 2^LEVEL rows an element each. */
   template <int LEVEL> static GPR_METHOD A root_of(const T *const *row, int64_t j) {
@@ -25,26 +25,30 @@ template <class O, class T, template <class> class Op> struct Many<O, TreeFold<T
     else
       return wide(row[0][j]);
   }
+  template <int LEVEL = BASE>
   static void fold_rows(Row *node, const Panel<T> &x, int64_t columns, int level) {
-    if (level >= BASE)
-      fold_by<BASE>(node, x, columns, level);
-    else
-      fold_by<0>(node, x, columns, level);
+    if constexpr (LEVEL > 0)
+      if (level < LEVEL) return fold_rows<LEVEL - 1>(node, x, columns, level);
+    fold_by<LEVEL>(node, x, columns, level);
   }
   /* 2^level rows, 2^LEVEL at a time, of which node[level] becomes the root. */
   template <int LEVEL>
   static GPR_APART void fold_by(Row *node, const Panel<T> &x, int64_t columns, int level) {
     for (int64_t row = 0; row < 1ll << (level - LEVEL); row++) {
       Row value;
-      const T *some[1 << LEVEL];
+      const T *some[1 << LEVEL], *next[1 << LEVEL];
       int at = LEVEL;
       for (int i = 0; i < 1 << LEVEL; i++) {
-        const int64_t number = (row << LEVEL) + i, later = number + AHEAD_ROWS;
-        const T *next = x[x.places ? least(later, x.n - 1) : later];
+        const int64_t number = (row << LEVEL) + i, later = number + least((int64_t)AHEAD, x.n);
+        next[i] = later < x.n ? x[later] : x[later - x.n] + columns;
         some[i] = x[number];
-        for (int64_t j = 0; j < columns; j += AHEAD) prefetch_later<AHEAD>(next, j);
       }
-      for (int64_t j = 0; j < columns; j++) value[j] = root_of<LEVEL>(some, j);
+      int64_t j = 0;
+      for (; j + LINE <= columns; j += LINE) {
+        for (int i = 0; i < 1 << LEVEL; i++) prefetch_later<LINE>(next[i], j);
+        for (int k = 0; k < LINE; k++) value[j + k] = root_of<LEVEL>(some, j + k);
+      }
+      for (; j < columns; j++) value[j] = root_of<LEVEL>(some, j);
       for (int64_t place = row; place & 1; place >>= 1, at++)
         for (int64_t j = 0; j < columns; j++) value[j] = C::combine(node[at][j], value[j]);
       memcpy(node[at], value, (size_t)columns * sizeof *value);
