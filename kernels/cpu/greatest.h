@@ -230,9 +230,8 @@ template <class N, bool PLACE> struct Bests : Flipped<N> {
     for (int64_t from = 0, stop; from < rows && !all_spoiled; from = stop) {
       int64_t i = from;
       stop = least(rows, from + LOOK);
-      for (; i + TOGETHER < stop; i += TOGETHER)
-        add<TOGETHER>(x, columns, i, TOGETHER, skip, false);
-      add<0>(x, columns, i, stop - i, skip, true);
+      for (; i + TOGETHER < stop; i += TOGETHER) add<TOGETHER, false>(x, columns, i, skip);
+      add_last(x, columns, i, stop - i, skip);
       if constexpr (real)
         if (!skip && unsure) all_spoiled = look_for_nan(x, columns, from, stop);
     }
@@ -240,16 +239,21 @@ template <class N, bool PLACE> struct Bests : Flipped<N> {
     if constexpr (real && !PLACE)
       if (zero) order_zeros(x, columns);
   }
-  /* ROWS of them, or some. */
-  template <int ROWS>
-  void add(const Panel<N> &x, int64_t columns, int64_t i, int64_t some, bool skip, bool looks) {
-    const int64_t n = ROWS ? ROWS : some, first = i + least((int64_t)AHEAD, x.n);
+  template <int ROWS = TOGETHER>
+  GPR_APART void add_last(const Panel<N> &x, int64_t columns, int64_t i, int64_t some, bool skip) {
+    if constexpr (ROWS > 1)
+      if (some < ROWS) return add_last<ROWS - 1>(x, columns, i, some, skip);
+    add<ROWS, true>(x, columns, i, skip);
+  }
+  template <int ROWS, bool LOOKS>
+  void add(const Panel<N> &x, int64_t columns, int64_t i, bool skip) {
+    const int64_t first = i + least((int64_t)AHEAD, x.n);
     const bool far = x.n > FEW_ROWS && gpr_prefetch_columns && gpr_is_far;
     const Own turned = *this;
-    const N *row_at[FEW_ROWS], *next[FEW_ROWS];
+    const N *row_at[ROWS], *next[ROWS] = {};
     Numbers odd_lanes = {}, zeros = {};
-    for (int64_t k = 0; k < n; k++) row_at[k] = x[i + k];
-    for (int64_t k = first; far && k < first + n; k++) /* at the end those of the next strip */
+    for (int64_t k = 0; k < ROWS; k++) row_at[k] = x[i + k];
+    for (int64_t k = first; far && k < first + ROWS; k++) /* at the end those of the next strip */
       next[k - first] = k < x.n ? x[k] : x[k - x.n] + columns;
     for (int64_t j = 0;; j = least(j + WIDE, columns - WIDE)) {
       V b = this->worst() - V{}, s = {};
@@ -259,15 +263,14 @@ template <class N, bool PLACE> struct Bests : Flipped<N> {
         if (real) memcpy(&s, sum + j, sizeof s);
         if (PLACE) memcpy(&r, row + j, sizeof r);
       }
-      GPR_UNROLL(4)
-      for (int64_t k = 0; k < n; k++) {
+      for (int64_t k = 0; k < ROWS; k++) {
         const V e = turned.load(row_at[k] + j);
         if (far) prefetch_later<WIDE>(next[k] + j, 0);
         if constexpr (PLACE) r = e > b ? (Row)(i + k) - Rows{} : r;
         b = this->better(b, e);
         if constexpr (real) s = PLACE ? s + e : (V)((Numbers)s | (Numbers)(e != e));
       }
-      if (real && looks) {
+      if (real && LOOKS) {
         const Numbers nan = PLACE ? (Numbers)(s != s) : (Numbers)s;
         odd_lanes |= skip ? (Numbers)(b == this->worst()) : nan;
         zeros |= (Numbers)(b == 0);
@@ -277,7 +280,7 @@ template <class N, bool PLACE> struct Bests : Flipped<N> {
       if (PLACE) memcpy(row + j, &r, sizeof r);
       if (j == columns - WIDE) break;
     }
-    if (real && looks) unsure = mask_of(odd_lanes), zero = mask_of(zeros);
+    if (real && LOOKS) unsure = mask_of(odd_lanes), zero = mask_of(zeros);
   }
   void mark(int64_t j, int64_t i) {
     if (!odd) memset(special, -1, sizeof special);
