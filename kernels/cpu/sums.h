@@ -204,7 +204,7 @@ template <bool DIVIDES, class T> struct QuickSum {
       return put_none(t, to);
     }
     if constexpr (plain) {
-      if (t->n == 2 && !lines && !t->counts && add(t, to)) return true;
+      if (t->n == 2 && !lines && !(t->counts && DIVIDES) && add(t, to)) return put_none(t, to);
       if (lines ? t->places || t->along != (int64_t)sizeof(T) : t->outputs < STEP / PARTS)
         return false;
       few(t, to);
