@@ -13,12 +13,14 @@ enum gpr_op_flag {
   GPR_EMPTY_WARNS = 16,  /* an empty array gives NaN and a RuntimeWarning */
   GPR_POSITION = 32,     /* the result is an index */
   GPR_TAKES_WHERE = 64,  /* the function takes where=, as reduce() does for every ufunc */
-  GPR_SPREAD = 128,      /* takes ddof, correction and mean; finished with a gpr_spread */
-  GPR_SKIPS_NAN = 256,   /* NaN does not count */
-  GPR_SKIPS_NAT = 512,   /* nor does NaT */
-  GPR_NO_OUT = 1024,     /* the function takes no out= */
-  GPR_OUT_KIND = 2048,   /* out= has to be of the result's kind, else it is cast as it has to be */
-  GPR_MATRICES = 4096,   /* an array (n, 2, 2): elements, result and initial are 2 x 2 matrices */
+  /* takes ddof, correction and mean; finished with a gpr_spread; its fold has moments, and of
+   * complex numbers its result is real */
+  GPR_SPREAD = 128,
+  GPR_SKIPS_NAN = 256, /* NaN does not count */
+  GPR_SKIPS_NAT = 512, /* nor does NaT */
+  GPR_NO_OUT = 1024,   /* the function takes no out= */
+  GPR_OUT_KIND = 2048, /* out= has to be of the result's kind, else it is cast as it has to be */
+  GPR_MATRICES = 4096, /* an array (n, 2, 2): elements, result and initial are 2 x 2 matrices */
   GPR_TAKES_KERNEL = 8192, /* the textbook kernels of kernels/abi/ladder.h are made for it */
   GPR_HIDDEN = 16384,      /* for tests: in no list, after all that are */
 };

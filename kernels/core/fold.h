@@ -9,7 +9,9 @@
  * accumulator  what an engine folds into. An exact fold has many: a superaccumulator, doubles that
  *              carry their errors, integers that count units. They are an engine's own affair.
  * superaccumulator   an integer of fixed point, wide enough for every sum: certain, in any order.
- * bin          doubles that catch all numbers below a power of two without error (cpu/bins.h).
+ * bin          a counter of the mantissas of all numbers of one exponent (cpu/bins.h).
+ * window       a double so large that its sum with a number keeps the upper bits of that alone,
+ *              exactly (gpu/windows.cuh, cpu/extracted_block.h).
  * certificate  what such an accumulator knows at its end: that nothing was lost. Without it the
  *              elements are folded again into what is certain, the fallback.
  * TwoSum, TwoProd    an addition, a product and what it was rounded by (error_free.h); what keeps

@@ -47,6 +47,7 @@ struct RowsCut : ColumnsCut {
                                  : a.where    ? row.rows_masked
                                  : a.skip     ? row.rows_skipping
                                               : row.rows;
+    /* A mask that stands still along the row, or lies in another order, is read by tile. */
     if (!program || !a.reduced || (a.where && a.dim[inner()].where_stride != 1)) return false;
     /* By rows' lanes in no order, closer together than the outputs are. */
     const bool apart = reduced_stride() != a.from_bytes;
