@@ -144,9 +144,11 @@ def on_device(a):
     low, high = np.lib.array_utils.byte_bounds(a) if a.size else (0, 0)
     memory = Memory(high - low + 16)
     to = memory.address + low % 16
-    zeros = np.zeros(16, np.uint8)  # what begins or ends within a word or packet is read with it
+    zeros = np.zeros(16, np.uint8)  # a packet that begins before the array is read whole,
     copy_in(memory.address, zeros.ctypes.data, zeros.nbytes)
-    copy_in(memory.address + high - low, zeros.ctypes.data, zeros.nbytes)
+    end = low % 16 + high - low  # and the word in which a mask ends, but nothing behind it
+    if end % 4:
+        copy_in(memory.address + end, zeros.ctypes.data, -end % 4)
     if high > low:
         copy_in(to, low, high - low)
     address = to + (a.__array_interface__["data"][0] - low if a.size else 0)

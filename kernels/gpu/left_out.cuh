@@ -1,4 +1,5 @@
-/* What a lane keeps of rows of which NaN or a mask leaves out elements, and how those finish. */
+/* How much of rows is under way, what a lane keeps of those of which NaN or a mask leaves out
+ * elements, and how they finish. */
 #pragma once
 
 #include "axes_results.cuh"

@@ -24,7 +24,7 @@ template <class T> struct Settled<PairSum<T>> {
     return all;
   }
 };
-/* NaN. Of doubles the registers for it cost more than it gains: 4 to 10 % of the time without. */
+/* NaN. Of doubles the registers for it cost more than it gains: 3 to 10 % of the time without. */
 template <class T> struct Settled<Extremes<T>> {
   typedef Extremes<T> F;
   static constexpr bool value = sizeof(T) <= 4 && Traits<T>::kind == KIND_FLOAT;
