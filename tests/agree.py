@@ -19,9 +19,8 @@ from pathlib import Path
 
 import numpy as np
 from arrays import draw, finite_bits, near_one, random_bits, subnormals
-from device import Interface, Memory, copy_in, interface_of
+from device import Interface, Memory, copy_in, copy_out_all, interface_of
 from table import OPS, ROWS, bits, show
-from test_variants import fetched
 
 import gpureduce
 from gpureduce import _core
@@ -35,7 +34,7 @@ DTYPES = [name for name in gpureduce.dtypes() if name != "bfloat16"]  # which ha
 PAIRS = [(op, name) for op, name, *_ in ROWS if name in DTYPES]
 UNITS = {"datetime64": "M8[s]", "timedelta64": "m8[s]"}
 EXTRAS = ("where", "dtype", "keepdims", "initial", "ddof")
-BATCH = 64  # cases on their way at a time: processes take turns on a device
+BATCH = 256  # cases on their way at a time: processes take turns on a device
 SHOWN = 20  # of a process
 
 
@@ -188,6 +187,24 @@ def outcome(call):
     return list(results) if isinstance(results, tuple) else [results]
 
 
+def fetched(outcomes):
+    """The same outcomes with results as arrays here, which the device is waited for once."""
+    there = [r for rs in outcomes for r in rs if hasattr(r, "__cuda_array_interface__")]
+    about = [r.__cuda_array_interface__ for r in there]
+    dtypes = [np.dtype(each["typestr"]) for each in about]
+    sizes = [int(np.prod(a["shape"])) * t.itemsize for a, t in zip(about, dtypes, strict=True)]
+    places = [(each["data"][0], size) for each, size in zip(about, sizes, strict=True)]
+    raw = copy_out_all(places)
+    here = iter(
+        np.ndarray(each["shape"], dtype, bytes_, strides=each["strides"] or None)
+        for each, dtype, bytes_ in zip(about, dtypes, raw, strict=True)
+    )
+    return [
+        [next(here) if hasattr(r, "__cuda_array_interface__") else r for r in rs]
+        for rs in outcomes
+    ]
+
+
 def comparable(result):
     if isinstance(result, str):
         return result
@@ -196,7 +213,7 @@ def comparable(result):
 
 def difference(want, got):
     """What to tell of it, or None."""
-    got, want = ([r if isinstance(r, str) else fetched(r) for r in rs] for rs in (got, want))
+    got, want = ([r if isinstance(r, str) else np.asarray(r) for r in rs] for rs in (got, want))
     if [comparable(r) for r in want] == [comparable(r) for r in got]:
         return None
     return " | ".join(r if isinstance(r, str) else show(r.reshape(-1)[:4]) for r in (*got, *want))
@@ -217,8 +234,8 @@ def work(first, step, end):
         seeds = [first + (cases + i) * step for i in range(BATCH if end else 1)]
         batch = [(seed, Case(seed, pools)) for seed in seeds]
         there = [outcome(case.there) for _, case in batch]  # the device works on all of them
-        for (seed, case), got in zip(batch, there, strict=True):
-            want = outcome(case.here)
+        here = [outcome(case.here) for _, case in batch]
+        for (seed, case), want, got in zip(batch, here, fetched(there), strict=True):
             told = difference(want, got)
             cases, raised = cases + 1, raised + isinstance(want[0], str)
             if told:

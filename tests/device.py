@@ -63,6 +63,26 @@ def copy_out(memory):
     return to.raw
 
 
+def copy_out_all(places):
+    """The bytes at each (address, size), which the device is waited for once."""
+    starts = np.cumsum([0, *(size for _, size in places)]).tolist()
+    to = Pinned(max(starts[-1], 1))
+    for (address, size), start in zip(places, starts, strict=False):
+        if size:
+            _check(
+                _call(
+                    "cuMemcpyDtoHAsync_v2",
+                    ctypes.c_void_p(to.address + start),
+                    ctypes.c_uint64(address),
+                    ctypes.c_size_t(size),
+                    ctypes.c_void_p(None),
+                )
+            )
+    _check(_call("cuCtxSynchronize"))
+    raw = bytes(to.array(np.uint8))
+    return [raw[start : start + size] for (_, size), start in zip(places, starts, strict=False)]
+
+
 class Memory:
     """So many bytes on the device, freed with the object."""
 
