@@ -81,6 +81,19 @@ def test_masks(dtype, shape):
             compare("any", a, axis, where=where)
 
 
+@pytest.mark.sanitized
+@pytest.mark.parametrize("dtype, to", [("int8", "f4"), ("float16", "f4"), ("float32", "f8")])
+def test_ends(dtype, to):
+    """Of rows and masks that begin anywhere nothing else is read."""
+    rng = generator("ends", dtype)
+    for a in views(rng, np.dtype(dtype), (5, 3_001)):
+        where = rng.random((5, a.shape[1] + 1))[:, 1:] < 0.7
+        compare("sum", a, 1, where=where)
+        compare("max", a, 1, where=where, initial=0)
+        compare("sum", a, 1, dtype=to)
+        compare("nansum", a, 1)
+
+
 @pytest.mark.parametrize("axis", [0, 1, (0, 2)])
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
 def test_extremes_without_nan(dtype, axis):
