@@ -162,12 +162,12 @@ def interface_of(a, address, **more):
 def on_device(a):
     """The same view of a copy of the same memory, as aligned as that is within 16 bytes."""
     low, high = np.lib.array_utils.byte_bounds(a) if a.size else (0, 0)
-    memory = Memory(high - low + 16)
+    end = low % 16 + high - low
+    memory = Memory(max(high - low + 16, end + -end % 4))
     to = memory.address + low % 16
     zeros = np.zeros(16, np.uint8)  # a packet that begins before the array is read whole,
     copy_in(memory.address, zeros.ctypes.data, zeros.nbytes)
-    end = low % 16 + high - low  # and the word in which a mask ends, but nothing behind it
-    if end % 4:
+    if end % 4:  # and the word in which a mask ends, but nothing behind it
         copy_in(memory.address + end, zeros.ctypes.data, -end % 4)
     if high > low:
         copy_in(to, low, high - low)
