@@ -45,13 +45,22 @@ template <class T> struct PackedShape<Extremes<T>> {
   static constexpr int bytes = sizeof(T) < 8 ? 64 : 32;
 };
 
+/* A row of neighbouring lanes, a packet each, if X finishes those of all the warp. Of 2^20 rows of
+ * 8 lognormal floats with a sigma of 5 sums took 58 µs on an H200 row by row, and take 27 by pairs.
+ */
+template <class F, class X, int TEAM>
+GPR_DEVICE bool finish_lanes(const gpr_axes_args &a, int64_t o, bool mine,
+                             const Packet<typename F::Element> &v) {
+  constexpr int V = Packet<typename F::Element>::count;
+  const int id = threadIdx.x % TEAM;
+  X few;
+  GPR_EACH(e, V) few.add(v.element[e], id * V + e);
+  return few.finish_team(a, o, a.count, TEAM, mine && id == 0);
+}
 /* Rows one behind the other, of TEAM packets each, one to a lane. */
 template <class F, int TEAM> GPR_DEVICE void fold_lanes(const gpr_axes_args &a) {
-  typedef typename F::Element T;
-  constexpr int V = Packet<T>::count;
-  const int id = threadIdx.x % TEAM;
   const int64_t first = block_of(a) * AXES_THREADS * PACKED_LOADS + threadIdx.x;
-  Packet<T> v[PACKED_LOADS];
+  Packet<typename F::Element> v[PACKED_LOADS];
   GPR_EACH(u, PACKED_LOADS) {
     const int64_t p = first + u * AXES_THREADS;
     v[u].words = make_uint4(0, 0, 0, 0);
@@ -60,10 +69,11 @@ template <class F, int TEAM> GPR_DEVICE void fold_lanes(const gpr_axes_args &a) 
   uint32_t missed = 0;
   GPR_EACH(u, PACKED_LOADS) {
     const int64_t o = (first + u * AXES_THREADS) / TEAM;
-    const bool mine = id == 0 && o < a.outputs;
-    Few<F> few;
-    GPR_EACH(e, V) few.add(v[u].element[e], id * V + e);
-    if (!few.finish_team(a, o, a.count, TEAM, mine) && mine) missed |= 1u << u;
+    const bool mine = o < a.outputs;
+    bool done = finish_lanes<F, Few<F>, TEAM>(a, o, mine, v[u]);
+    if constexpr (IsWide<F>::value)
+      if (!done) done = finish_lanes<F, Again<F>, TEAM>(a, o, mine, v[u]);
+    if (!done && mine && threadIdx.x % TEAM == 0) missed |= 1u << u;
   }
   for (; missed; missed &= missed - 1)
     fold_again<F>(&a, (first + (__ffs(missed) - 1) * AXES_THREADS) / TEAM);
