@@ -165,14 +165,12 @@ template <int COLUMNS> struct Cells<PairSum<float16>, COLUMNS> {
 
 /* --- lanes that fold packets of one output ---------------------------------------------------- */
 
-/* By cells, of so many elements at a time: -0.0 changes nothing. */
-template <class FOLD, int MOST> struct CellsLane {
-  typedef FOLD F;
-  typedef typename F::Element T;
+/* By CELLS, of so many elements of T at a time: -0.0 changes nothing. */
+template <class CELLS, class T, int MOST> struct CellsLane {
   static constexpr bool neutral = true;
   static constexpr int V = Packet<T>::count;
-  Cells<F, 1> cells;
-  GPR_DEVICE void keep(typename F::State *s) { cells.keep(s); }
+  CELLS cells;
+  template <class State> GPR_DEVICE void keep(State *s) { cells.keep(s); }
   template <int U> GPR_DEVICE void take(const Packet<T> (&v)[U], int64_t, int64_t) {
     constexpr int batches = U * V > MOST ? U * V / MOST : 1, n = U * V / batches;
     GPR_EACH(b, batches) {
@@ -181,10 +179,11 @@ template <class FOLD, int MOST> struct CellsLane {
       cells.template add<n>(x, 0, 0);
     }
   }
-  GPR_DEVICE void result(typename F::State &s) { cells.done(&s); }
+  template <class State> GPR_DEVICE void result(State &s) { cells.done(&s); }
 };
 /* Of halves, 32 elements at a time are a batch. */
-template <class T> struct Lane<PairSum<T>> : CellsLane<PairSum<T>, sizeof(T) == 2 ? 32 : 1024> {
+template <class T>
+struct Lane<PairSum<T>> : CellsLane<Cells<PairSum<T>, 1>, T, sizeof(T) == 2 ? 32 : 1024> {
   GPR_DEVICE void one(T x, int64_t) {
     const T only[1] = {x};
     this->cells.template add<1>(only, 0, 0);

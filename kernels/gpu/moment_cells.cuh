@@ -215,7 +215,7 @@ template <class T> struct Cells<PairMoments<T>, 1> : MomentCells<T>::type {
   GPR_DEVICE void done(State *) { this->give(); }
 };
 
-template <class T> struct Lane<PairMoments<T>> : CellsLane<PairMoments<T>, 1024> {
+template <class T> struct Lane<PairMoments<T>> : CellsLane<Cells<PairMoments<T>, 1>, T, 1024> {
   GPR_DEVICE void one(T x, int64_t) { PairMoments<T>::add(*this->cells.over, x); }
 };
 

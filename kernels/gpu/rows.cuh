@@ -1,8 +1,7 @@
 /* The fast axis: a warp or a block to each output, or several blocks. */
 #pragma once
 
-#include "converted_rows.cuh"
-#include "outputs.cuh"
+#include "rows_folds.cuh"
 #include "settled.cuh"
 
 GPR_OPEN

@@ -1,6 +1,8 @@
 /* tile_run.cuh's of elements that lie side by side, 16 bytes a load. */
 #pragma once
 
+#include "converted_cells.cuh"
+#include "mask_bytes.cuh"
 #include "missing.cuh"
 #include "tile_run.cuh"
 
@@ -11,10 +13,10 @@ GPR_FN GPR_CONSTEXPR int row_loads(int elements, int bytes) {
   return elements == 2 ? 8 : elements == 16 || (bytes > 8 && elements > 1) ? 2 : 4;
 }
 
-/* Sums in double of what floats hold, which are certified as floats are. */
-template <class F, class FROM> struct SumsFloats {
-  static constexpr bool value = Same<F, PairSum<double>>::value &&
-                                Traits<FROM>::kind == KIND_FLOAT && sizeof(FROM) <= sizeof(float);
+/* Which folds have packets in tiles: those that take them much faster than elements. */
+template <class F> struct TilePackets {
+  static constexpr bool is_small = sizeof(typename F::Element) <= 2,
+                        value = Lane<F>::neutral || (is_small && RowsMask<F>::value);
 };
 
 /* What is counted is packets. Masks lie so too, or there is none. */
@@ -30,13 +32,13 @@ template <class F, class LOAD> struct RowRun : TileRun<F, LOAD> {
 
   /* Those that `valid` says. */
   static GPR_DEVICE void take(TileCell<F> &cell, const Packet<From> (&v)[U], uint64_t valid) {
-    T x[U * V];
-    if constexpr (SumsFloats<F, From>::value) {
-      float w[U * V];
-      GPR_EACH(i, U * V) w[i] = valid >> i & 1 ? wide(v[i / V].element[i % V]) : -0.0f;
-      gpr::take<From, U * V, 1>(cell.sum[0], w, 0, cell.rest(0));
-      return;
+    if constexpr (AddsStored<F, From>::value) {
+      From x[U * V];
+      GPR_EACH(i, U * V) x[i] = v[i / V].element[i % V];
+      neutralise(x, valid);
+      return add_converted<F>(cell, x);
     }
+    T x[U * V];
     GPR_EACH(i, U * V) x[i] = Load<T, LOAD>::of(v[i / V].element[i % V]);
     if constexpr (Lane<F>::neutral) {
       neutralise(x, valid);
