@@ -77,6 +77,15 @@ static int64_t total_of(const gpr_axes *axes, int64_t count) {
   return axes->segments ? axes->outputs / axes->segments * all : 0;
 }
 
+/* What is asked of a plan's axes, but for where the results go. */
+static void ask(gpr_axes *axes, gpr_with *with, const gpr_resolved *what,
+                const gpr_options *options) {
+  finish_with(with, what, options);
+  axes->with = with->given;
+  axes->skip = what->skips;
+  axes->variant = gpr_variant_of(options);
+}
+
 static gpr_status open_axes(const gpr_resolved *what, const gpr_view *view, int device,
                             const gpr_options *options, gpr_block *block, gpr_run **run) {
   const gpr_row *row = what->row;
@@ -91,10 +100,7 @@ static gpr_status open_axes(const gpr_resolved *what, const gpr_view *view, int 
   if (!wide) return gpr_fail(GPR_OUT_OF_MEMORY, "no memory for %lld results", (long long)values);
   wide->values = values;
   wide->own = own;
-  finish_with(&wide->with, what, options);
-  axes.with = wide->with.given;
-  axes.skip = what->skips;
-  axes.variant = gpr_variant_of(options);
+  ask(&axes, &wide->with, what, options);
   axes.result = own ? wide->results : options->out;
   axes.result_dtype = what->result;
   axes.result_device = there ? options->out_device : GPR_DEVICE_CPU;
@@ -147,6 +153,21 @@ static gpr_status check_given(int op, const gpr_view *view, const gpr_options *o
     return gpr_fail(GPR_BAD_VALUE, "operator %d is none; gpr_op_index() gives them", op);
   const gpr_status status = gpr_check_view(gpr_ops[op].name, view);
   return status ? status : gpr_check_options(gpr_ops[op].name, view, options);
+}
+
+gpr_status gpr_choose(int op, const gpr_view *view, const gpr_options *options, int multiprocessors,
+                      gpr_choice *choice) {
+  gpr_axes axes;
+  gpr_plan plan;
+  gpr_with with;
+  gpr_status status = check_given(op, view, options);
+  if (status) return status;
+  const gpr_resolved what = gpr_resolve(op, view->dtype, options);
+  status = gpr_check(&what, view, options);
+  if (status) return status;
+  gpr_plan_axes(&plan, view, what.row, what.cast, options, (gpr_limits){1}, &axes);
+  ask(&axes, &with, &what, options);
+  return gpr_gpu_axes_choose(&plan, multiprocessors, choice);
 }
 
 static gpr_status check_out(int op, const gpr_view *view, const gpr_options *options) {

@@ -103,6 +103,57 @@ def fetched(result):
     return np.ndarray(about["shape"], dtype, raw, strides=strides)
 
 
+# How the kernels of each variant begin.
+KERNELS = {
+    "trees": ("trees_",),
+    "rows_tiny": ("packed<",),
+    "columns_small": ("strips<", "shallow<", "counted<"),
+    "rows_shared": ("staged<",),
+    "columns": ("columns<",),
+    "rows": ("rows<",),
+    "tile_rows": ("tile<F, RowRun<", "tile<F::Fold, RowRun<"),
+    "brief": ("brief<",),
+    "tile": ("tile<",),
+}
+
+
+def chosen(op, a, axes, variant):
+    """What a device of an H200's size would launch, or None where the variant refuses."""
+    try:
+        return _core.chosen(op, a, axes, None, None, variant, 132)
+    except ValueError as error:
+        assert "does not take this layout" in str(error)
+        return None
+
+
+@pytest.mark.parametrize("op, dtype", [(op, dtypes[0]) for op, dtypes in OPS.items()])
+def test_what_a_device_would_launch(op, dtype):
+    """Without one: of each variant that takes a layout its kernels, and else that of some one."""
+    rng, took = generator(), set()
+    for _ in range(300):
+        shape, axes, look = layout(rng)
+        a = look(np.empty(shape, numpy_dtype(dtype)))
+        axes = axes[0] if op == "argmax" else axes
+        kernel, fold, blocks, split = chosen(op, a, axes, None)
+        assert fold and blocks >= 1 and 1 <= split <= blocks
+        assert kernel.startswith(sum(KERNELS.values(), ()))
+        for variant, begin in KERNELS.items():
+            if there := chosen(op, a, axes, variant):
+                assert there[0].startswith(begin), (op, shape, axes, variant)
+                took.add(variant)
+    assert took >= ({"trees"} if op == "prod" else {"rows", "brief", "tile"})
+
+
+def test_what_is_no_choice():
+    a = np.empty((4, 5), np.float32)
+    with pytest.raises(ValueError, match="unknown operator summ"):
+        _core.chosen("summ", a, 0, None, None, None, 132)
+    with pytest.raises(ValueError, match="has a multiprocessor at least, not 0"):
+        _core.chosen("sum", a, 0, None, None, None, 0)
+    with pytest.raises(np.exceptions.AxisError):
+        _core.chosen("sum", a, 2, None, None, None, 132)
+
+
 @pytest.mark.filterwarnings("ignore:Mean of empty slice", "ignore:Degrees of freedom")
 @pytest.mark.parametrize("variant", [pytest.param(name, marks=ON_DEVICE) for name in names()])
 def test_a_variant_has_the_cpus_bits(variant):

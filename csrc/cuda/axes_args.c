@@ -181,23 +181,24 @@ static gpr_status set_segments(axes_run *r) {
   return status;
 }
 
-gpr_status gpr_axes_prepare(axes_run *r) {
-  const gpr_axes *x = &r->axes;
-  const gpr_plan *p = &r->plan;
+static void set_args(axes_run *r) {
   /* Of the dimensions, those that there are are set. */
   memset(&r->args, 0, offsetof(gpr_axes_args, dim));
   set_elements(r);
   r->args.out = r->out;
   set_least(r);
   r->args.outputs = r->outputs;
-  r->args.count = p->count;
-  r->args.skip = x->skip;
-  set_back(r);
+  r->args.count = r->plan.count;
+  r->args.skip = r->axes.skip;
   set_finish(r);
-  gpr_status status = x->starts ? set_segments(r) : GPR_OK;
-  if (status) return status;
-  switch (gpr_axes_table_cuda.launch(p->row->op, p->row->dtype, x->variant,
-                                     gpr_cuda_multiprocessors(r->device), &r->args, &r->launch)) {
+}
+
+/* The kernel for them, of a device of so many multiprocessors. */
+static gpr_status choose(axes_run *r, int multiprocessors) {
+  const gpr_axes *x = &r->axes;
+  const gpr_plan *p = &r->plan;
+  switch (gpr_axes_table_cuda.launch(p->row->op, p->row->dtype, x->variant, multiprocessors,
+                                     &r->args, &r->launch)) {
     case 0: return GPR_OK;
     case 1:
       return gpr_fail(GPR_DEVICE_ERROR,
@@ -208,4 +209,21 @@ gpr_status gpr_axes_prepare(axes_run *r) {
                       gpr_ops[p->row->op].name, gpr_variants[x->variant].name,
                       gpr_variants[x->variant].sentence);
   }
+}
+
+gpr_status gpr_axes_prepare(axes_run *r) {
+  set_args(r);
+  set_back(r);
+  const gpr_status status = r->axes.starts ? set_segments(r) : GPR_OK;
+  return status ? status : choose(r, gpr_cuda_multiprocessors(r->device));
+}
+
+gpr_status gpr_gpu_axes_choose(const gpr_plan *plan, int multiprocessors, gpr_choice *choice) {
+  axes_run r = {.plan = *plan, .axes = *plan->axes, .outputs = plan->axes->outputs, .in_place = 1};
+  r.plan.axes = &r.axes;
+  set_args(&r);
+  const gpr_status status = choose(&r, multiprocessors);
+  if (status) return status;
+  *choice = (gpr_choice){r.launch.kernel, r.launch.blocks, r.args.split};
+  return GPR_OK;
 }

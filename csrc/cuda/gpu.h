@@ -36,8 +36,20 @@ int gpr_gpu_fill(gpr_run *run);
 int gpr_gpu_is_idle(const gpr_run *run);
 const void *gpr_gpu_state(const gpr_run *run);
 
+/* What a device launches for a plan with axes. */
+typedef struct gpr_choice {
+  const gpr_program *program;
+  int64_t blocks;
+  int split; /* blocks that share an output */
+} gpr_choice;
+
 /* Begins a plan with axes. */
 gpr_status gpr_gpu_axes_open(const gpr_plan *plan, int device, gpr_run **run);
+/* What would be launched for it if its elements lay on a device of so many multiprocessors: none is
+ * needed. gpr_choose() asks as gpr_open() would, of a view that has passed its checks. */
+gpr_status gpr_choose(int op, const gpr_view *view, const gpr_options *options, int multiprocessors,
+                      gpr_choice *choice);
+gpr_status gpr_gpu_axes_choose(const gpr_plan *plan, int multiprocessors, gpr_choice *choice);
 
 /* What elements of the host come to a device by; the caller's. */
 typedef struct gpr_copies gpr_copies;

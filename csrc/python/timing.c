@@ -104,6 +104,36 @@ fail:
   return result;
 }
 
+/* chosen(op, a, axis, dtype, where, kernel, multiprocessors): (kernel, fold, blocks, how many of
+ * these share an output), as if the array lay on a device with its strides. */
+static PyObject *chosen(PyObject *module, PyObject *args) {
+  const char *op;
+  gpr_given given = {NULL};
+  gpr_call call;
+  gpr_choice choice;
+  int multiprocessors;
+  PyObject *result = NULL;
+  (void)module;
+  if (!PyArg_ParseTuple(args, "sOOOOOi", &op, &given.a, &given.axis, &given.dtype, &given.where,
+                        &given.kernel, &multiprocessors))
+    return NULL;
+  if (given.where == Py_None) given.where = NULL;
+  const int index = gpr_op_index(op);
+  if (index < 0) return PyErr_Format(PyExc_ValueError, "unknown operator %s", op);
+  if (multiprocessors < 1)
+    return PyErr_Format(PyExc_ValueError, "a device has a multiprocessor at least, not %d",
+                        multiprocessors);
+  if (gpr_arguments_open(index, &given, &call)) {
+    const gpr_status status =
+        gpr_choose(index, &call.view, &call.options, multiprocessors, &choice);
+    result = status ? gpr_raise(status)
+                    : Py_BuildValue("(ssLi)", choice.program->kernel, choice.program->fold,
+                                    (long long)choice.blocks, choice.split);
+  }
+  gpr_arguments_close(&call);
+  return result;
+}
+
 /* shuffle(name, x, out, width, by, i, j): x and out are contiguous arrays of one shape and dtype.
  */
 static PyObject *shuffle(PyObject *module, PyObject *args) {
@@ -184,6 +214,7 @@ PyMethodDef gpr_timing_methods[] = {
     {"measure_speeds", measure_speeds, METH_O, NULL},
     {"bandwidth", bandwidth, METH_VARARGS, NULL},
     {"kernel_time", kernel_time, METH_VARARGS, NULL},
+    {"chosen", chosen, METH_VARARGS, NULL},
     {"axes_time", axes_time, METH_VARARGS, NULL},
     {"shuffle", shuffle, METH_VARARGS, NULL},
     {"segment_sums", segment_sums, METH_VARARGS, NULL},
