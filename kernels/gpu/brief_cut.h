@@ -56,20 +56,24 @@ struct BriefCut : TileCut {
   Size brief_threads() const { return a.outputs / (a.neighbours * a.groups) * a.across * a.down; }
   /* FEW_COLUMNS or more, of three quarters of each() elements a lane or less, are always enough,
    * since blocks of tiles would share them: sums of 1000 rows of 300 floats took 9.1 µs on an H200
-   * as tiles and 6.7 as brief ones (3000 rows of 300, which are refused, 9.4 and 14.0). So are
-   * columns for half of all threads. Of variances, whose tiles are slow, a quarter of all threads
-   * is enough, or a sixteenth for twice each() elements: of 5000 rows of 600 doubles, which are
-   * refused, they took 32 and 65. Else there is work for a quarter of all threads, of rows of up to
-   * four times each() elements a lane, of columns of each(). slots are the blocks that fit. */
+   * as tiles and 6.7 as brief ones (3000 rows of 300, which are refused, 9.4 and 14.0); and of sums
+   * so are those of each(): of 4,000 random ones of 8 to 80 MB in rows of 4 to 256 KB those of 1448
+   * to 2047 rows of floats took 0.7 to 0.97 of the time of tiles and columns, of up to 2895 1.0. So
+   * are columns for half of all threads. Of variances, whose tiles are slow, a quarter of all
+   * threads is enough, or a sixteenth for twice each() elements: of 5000 rows of 600 doubles, which
+   * are refused, they took 32 and 65. Else there is work for a quarter of all threads, of rows of
+   * up to four times each() elements a lane, of columns of each(), or an eighth for sums. slots are
+   * the blocks that fit. */
   enum { FEW_COLUMNS = 128 };
   bool is_enough(Size slots) const {
     const Size threads = brief_threads(), all = slots * AXES_THREADS, most = each() * a.down;
     if (are_outputs_closer() && a.groups == 1 && a.outputs >= FEW_COLUMNS &&
-        4 * a.count <= 3 * most)
+        4 * a.count <= (row.joint ? 4 : 3) * most)
       return true;
     if (row.brief_spreads)
       return 4 * threads >= all || (a.count <= 2 * most && 16 * threads >= all);
-    if (are_outputs_closer()) return 2 * threads >= all || (a.count <= most && 4 * threads >= all);
+    if (are_outputs_closer())
+      return 2 * threads >= all || (a.count <= most && (row.joint ? 8 : 4) * threads >= all);
     return a.count <= 4 * most && 4 * threads >= all;
   }
   /* Its time over that of reading with all threads at work. Lanes down read shorter parts of rows:
