@@ -49,8 +49,8 @@ template <class T> struct PackedShape<Extremes<T>> {
  * 8 lognormal floats with a sigma of 5 sums took 58 µs on an H200 row by row, and take 27 by pairs.
  */
 template <class F, class X, int TEAM>
-GPR_DEVICE bool finish_lanes(const gpr_axes_args &a, int64_t o, bool mine,
-                             const Packet<typename F::Element> &v) {
+GPR_DEVICE bool finish_packets(const gpr_axes_args &a, int64_t o, bool mine,
+                               const Packet<typename F::Element> &v) {
   constexpr int V = Packet<typename F::Element>::count;
   const int id = threadIdx.x % TEAM;
   X few;
@@ -70,9 +70,9 @@ template <class F, int TEAM> GPR_DEVICE void fold_lanes(const gpr_axes_args &a) 
   GPR_EACH(u, PACKED_LOADS) {
     const int64_t o = (first + u * AXES_THREADS) / TEAM;
     const bool mine = o < a.outputs;
-    bool done = finish_lanes<F, Few<F>, TEAM>(a, o, mine, v[u]);
+    bool done = finish_packets<F, Few<F>, TEAM>(a, o, mine, v[u]);
     if constexpr (IsWide<F>::value)
-      if (!done) done = finish_lanes<F, Again<F>, TEAM>(a, o, mine, v[u]);
+      if (!done) done = finish_packets<F, Again<F>, TEAM>(a, o, mine, v[u]);
     if (!done && mine && threadIdx.x % TEAM == 0) missed |= 1u << u;
   }
   for (; missed; missed &= missed - 1)
