@@ -66,9 +66,30 @@ static int folded_dtype(int op, int from, const gpr_options *options) {
   return fits && (held || !(gpr_ops[op].flags & GPR_TAKES_DTYPE)) ? from : options->dtype;
 }
 
+/* Sums and means of integers as floats that hold each of them are the integers' own, rounded to
+ * such a float: the operator for that, or the one that is asked. */
+static int rounding_op(int op, int from, const gpr_options *options) {
+  static const struct {
+    int op, dtype, rounding;
+  } all[] = {{GPR_OP_SUM, GPR_FLOAT64, GPR_OP_SUM_AS_DOUBLE},
+             {GPR_OP_NANSUM, GPR_FLOAT64, GPR_OP_SUM_AS_DOUBLE},
+             {GPR_OP_SUM, GPR_FLOAT32, GPR_OP_SUM_AS_FLOAT},
+             {GPR_OP_NANSUM, GPR_FLOAT32, GPR_OP_SUM_AS_FLOAT},
+             {GPR_OP_MEAN, GPR_FLOAT32, GPR_OP_MEAN_AS_FLOAT},
+             {GPR_OP_NANMEAN, GPR_FLOAT32, GPR_OP_MEAN_AS_FLOAT}};
+  const int is_own = options->kernel >= 0 && options->kernel < GPR_KERNEL_COUNT;
+  if (options->partials || options->initial || is_own) return op;
+  for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+    if (all[i].op == op && all[i].dtype == options->dtype &&
+        gpr_row_of(all[i].rounding, from)->open)
+      return all[i].rounding;
+  return op;
+}
+
 gpr_resolved gpr_resolve(int op, int dtype, const gpr_options *options) {
-  const int folded = folded_dtype(op, dtype, options);
-  const gpr_row *row = gpr_row_of(op, folded);
+  const int rounding = rounding_op(op, dtype, options);
+  const int folded = rounding == op ? folded_dtype(op, dtype, options) : dtype;
+  const gpr_row *row = gpr_row_of(rounding, folded);
   gpr_resolved r = {.op = op,
                     .row = row,
                     .is_cast = folded != dtype,

@@ -22,7 +22,7 @@ enum gpr_op_flag {
   GPR_OUT_KIND = 2048, /* out= has to be of the result's kind, else it is cast as it has to be */
   GPR_MATRICES = 4096, /* an array (n, 2, 2): elements, result and initial are 2 x 2 matrices */
   GPR_TAKES_KERNEL = 8192, /* the textbook kernels of kernels/abi/ladder.h are made for it */
-  GPR_HIDDEN = 16384,      /* for tests: in no list, after all that are */
+  GPR_HIDDEN = 16384,      /* in no list, after all that are */
 };
 
 /* What several rows share. */
@@ -98,7 +98,13 @@ enum gpr_op_flag {
     "Product of the 2 x 2 matrices of an array (n, 2, 2), left to right along the one tree.")      \
   X(TWICE_SUM, "twice_sum", "", "",                                                                \
     GPR_TAKES_DTYPE | GPR_TAKES_INITIAL | GPR_TAKES_WHERE | GPR_HIDDEN, TwiceSum,                  \
-    "Twice the exact sum, rounded once.")
+    "Twice the exact sum, rounded once.")                                                          \
+  X(SUM_AS_DOUBLE, "sum_as_double", "", "", GPR_HIDDEN, SumAsDouble,                               \
+    "Sum of integers that a double holds, rounded to one.")                                        \
+  X(SUM_AS_FLOAT, "sum_as_float", "", "", GPR_HIDDEN, SumAsFloat,                                  \
+    "Sum of integers that a float holds, rounded to one.")                                         \
+  X(MEAN_AS_FLOAT, "mean_as_float", "", "", GPR_EMPTY_WARNS | GPR_HIDDEN, MeanAsFloat,             \
+    "Mean of integers that a float holds, rounded to one.")
 
 enum gpr_op {
 #define GPR_X(id, ...) GPR_OP_##id,

@@ -65,24 +65,33 @@ template <class T> struct Sum : SumOf<T> {};
 
 /* mean */
 /* sum / n, rounded once. */
-GPR_CALL double long_quotient(__int128 sum, uint64_t n) {
+template <class R> GPR_CALL R long_quotient(__int128 sum, uint64_t n) {
   const Leading size = leading_of(sum < 0 ? -(uint128)sum : (uint128)sum, 0);
-  return round_leading<double>(over(size, n), sum < 0);
+  return round_leading<R>(over(size, n), sum < 0);
 }
-GPR_FN double quotient(__int128 sum, uint64_t n) {
+template <class R> GPR_FN R quotient(double x, double n) {
+  const double result = x / n;
+  if constexpr (sizeof(R) == sizeof(double)) return result;
+  return (R)to_odd(result, product_error(-result, n, -x));
+}
+template <class R> GPR_FN R quotient(__int128 sum, uint64_t n) {
   const int64_t low = (int64_t)sum, most = 1ll << 53;
-  if (low == sum && low < most && low > -most && n >> 53 == 0) return (double)low / (double)n;
-  return long_quotient(sum, n);
+  if (low == sum && low < most && low > -most && n >> 53 == 0)
+    return quotient<R>((double)low, (double)n);
+  return long_quotient<R>(sum, n);
 }
-template <class T, int = category<T>()> struct MeanOf : Unsettled {
+/* The sum of integers, or their mean, as an R. */
+template <class T, class R, bool DIVIDES> struct WholeAs : Unsettled {
   typedef LongSum<T> Fold;
-  typedef double Result;
-  static GPR_METHOD void finish(const typename Fold::State &s, int64_t n, const Result *,
-                                Result *out) {
+  typedef R Result;
+  /* Of a sum that a double holds. */
+  static GPR_METHOD R of(double sum, double n) { return DIVIDES ? quotient<R>(sum, n) : (R)sum; }
+  static GPR_METHOD void finish(const typename Fold::State &s, int64_t n, const R *, R *out) {
     const __int128 sum = (__int128)((uint128)(uint64_t)s.high << 64 | s.low);
-    *out = n ? quotient(sum, (uint64_t)n) : quiet_nan<double>();
+    *out = DIVIDES && !n ? quiet_nan<R>() : quotient<R>(sum, DIVIDES ? (uint64_t)n : 1);
   }
 };
+template <class T, int = category<T>()> struct MeanOf : WholeAs<T, double, true> {};
 template <class T> struct MeanOf<T, INEXACT> : Unsettled {
   typedef ExactFold<T> Fold;
   typedef T Result;
@@ -101,6 +110,16 @@ template <> struct MeanOf<timedelta64, TIME> : Unsettled {
 };
 
 template <class T> struct Mean : MeanOf<T> {};
+
+/* What dtype= makes of sums and means of integers, each of which R holds. */
+template <class T, class R, bool DIVIDES,
+          bool HELD = category<T>() == INTEGER && 2 * sizeof(T) <= sizeof(R)>
+struct HeldAs : Unsupported {};
+template <class T, class R, bool DIVIDES>
+struct HeldAs<T, R, DIVIDES, true> : WholeAs<T, R, DIVIDES> {};
+template <class T> struct SumAsDouble : HeldAs<T, double, false> {};
+template <class T> struct SumAsFloat : HeldAs<T, float, false> {};
+template <class T> struct MeanAsFloat : HeldAs<T, float, true> {};
 
 /* twice_sum: no function of the package, but a test that engines leave finish() to the operator.
  * Sums are multiples of the least number of T, so that doubling rounds what rounding the double

@@ -121,17 +121,17 @@ template <class T> GPR_FN uint64_t size_bits(const Panel<T> &x, int64_t columns)
 GPR_FN double of_integer(uint64_t x) {
   return copy_bits<double>(x + copy_bits<uint64_t>(0x1.8p52)) - 0x1.8p52;
 }
-/* Means of integers whose sum is a double. */
+/* Of integers whose sum is a double. */
 template <class O, class T> struct Direct<O, LongSum<T>> {
   enum { possible = 1 };
-  static bool run(const Panel<T> &x, int64_t columns, int *, double *to) {
+  static bool run(const Panel<T> &x, int64_t columns, int *, typename O::Result *to) {
     Columns<LongSum<T>> c;
     enum { ROWS = 1 << 12 };
     if (x.n > ROWS) return false;
     if (sizeof(T) == 8 && size_bits(x, columns) >> 39) return false;
     c.SumOfColumns<T>::open(columns);
     c.SumOfColumns<T>::add(x, columns, 0);
-    for (int64_t j = 0; j < columns; j++) to[j] = of_integer(c.word[j]) / (double)x.n;
+    for (int64_t j = 0; j < columns; j++) to[j] = O::of(of_integer(c.word[j]), (double)x.n);
     return true;
   }
 };

@@ -112,7 +112,7 @@ GPR_CALL bool finish_small_spread(const S &s, int64_t n, const gpr_spread *how, 
   const uint128 spread = (uint128)(uint64_t)n * s.square[0] - (uint128)size * size;
   const uint64_t divisor = (uint64_t)n * (uint64_t)freedom;
   if (ROOT && spread) return root_of_quotient(spread, divisor, to);
-  *to = quotient(spread, divisor);
+  *to = quotient<double>((__int128)spread, divisor);
   return true;
 }
 /* Of any width. */

@@ -102,23 +102,21 @@ template <class T> struct Variants<Positions<T>> {
   static constexpr bool brief = false, columns = false;
 };
 
-/* Conversions that have a program of their own: what sums are mostly asked to be summed as. The
- * others take the way of any dtype. */
+/* Conversions that have a program of their own: what sums are mostly asked to be summed as, but for
+ * integers, which are added up as such (SumAsDouble). The others take the way of any dtype. */
 template <class F, class FROM> struct Converts { static constexpr bool value = false; };
 template <> struct Converts<PairSum<float>, float16> { static constexpr bool value = true; };
 template <> struct Converts<PairSum<float>, bfloat16> { static constexpr bool value = true; };
 template <> struct Converts<PairSum<double>, float16> { static constexpr bool value = true; };
 template <> struct Converts<PairSum<double>, bfloat16> { static constexpr bool value = true; };
 template <> struct Converts<PairSum<double>, float> { static constexpr bool value = true; };
-template <> struct Converts<PairSum<double>, int32_t> { static constexpr bool value = true; };
-template <> struct Converts<PairSum<double>, boolean> { static constexpr bool value = true; };
-/* And along long rows: of all reals that are no wider. */
+/* And along long rows: of all reals that are no wider, but for the integers that T holds. */
 template <class F, class FROM> struct ConvertsRows { static constexpr bool value = false; };
 template <class T, class FROM> struct ConvertsRows<PairSum<T>, FROM> {
   static constexpr int kind = Traits<FROM>::kind;
   static constexpr bool is_real = kind != KIND_COMPLEX && kind != KIND_TIME,
-                        is_narrower = sizeof(FROM) < sizeof(T) ||
-                                      (sizeof(FROM) == sizeof(T) && kind != KIND_FLOAT),
+                        is_narrower = kind == KIND_FLOAT ? sizeof(FROM) < sizeof(T)
+                                                         : sizeof(FROM) == sizeof(T),
                         value = Traits<T>::kind == KIND_FLOAT && sizeof(T) >= 4 && is_real &&
                                 is_narrower;
 };
