@@ -317,7 +317,7 @@ def test_all_that_it_calls_is_there(compiled, which, family):
 def test_nothing_is_fused(functions, which, family):
     """But where fma() is written, in quotients and squares of exact sums along axes. Nor left to
     the assembler to be: without a rounding mode it may contract."""
-    written = r"PairSum|Moments|MomentState|Near|near|spread|divided"
+    written = r"PairSum|Moments|MomentState|Near|near|spread|divided|LongSum"
     found = functions(which, family)
     assert all(re.search(written, name) for name, _ in lines(found, r"fma\."))
     assert not lines(found, r"mad\.(?:\w+\.)*f\d+")
@@ -338,7 +338,7 @@ def test_nothing_is_flushed_or_approximated(functions, which, family):
     """But NVRTC's own division of 128-bit integers, which guesses first and mends its guess."""
     found = functions(which, family)
     assert not lines(found, r"[\w.]*\.(?:ftz|full)\b")
-    divides = "LongSum|Moments|integer_spread|round_long|quotientE"
+    divides = "LongSum|Moments|integer_spread|round_long|long_quotient"
     for name, line in lines(found, r"[\w.]*\.approx\b"):
         assert line.startswith("rcp.approx.f32") and re.search(divides, name), (name, line)
 

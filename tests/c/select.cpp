@@ -260,7 +260,7 @@ static void see(const gpr::AxesRow &row, const gpr_axes_args &a, const gpr_axes_
   seen[LEFT] += a.full && a.full < a.outputs && kernel[0] == 'r';
   seen[SINGLE] += a.full < a.single && a.single < a.outputs && a.split > 1;
   seen[NARROW] += launch.kernel == row.staged && a.neighbours > 1;
-  seen[CONVERTING] += launch.kernel == row.convert_brief[GPR_INT32];
+  seen[CONVERTING] += launch.kernel == row.convert_brief[GPR_FLOAT32];
   seen[PAIRS] += a.groups == 2 && launch.kernel == row.brief;
   seen[OF_STRIPS] += launch.kernel == row.strips;
   seen[OF_SHALLOW] += launch.kernel == row.shallow && !row.is_tree;
@@ -277,7 +277,7 @@ extern "C" __attribute__((visibility("default"))) int select_all(int layouts, in
     gpr_axes_args a = {};
     gpr_axes_launch launch = {};
     const bool converts = row.op == GPR_OP_SUM && row.dtype == GPR_FLOAT64 && !random.below(2);
-    a.from = converts ? GPR_INT32 : row.dtype;
+    a.from = converts ? GPR_FLOAT32 : row.dtype;
     draw(random, converts ? 4 : row.bytes, a);
     const gpr::AxesRow &cut = gpr::tables.axes[row.op * GPR_DTYPE_COUNT + row.dtype];
     const int rule = converts ? 0 : asked_for_columns(cut, row.op, a, counts + CHOSEN);
