@@ -20,6 +20,7 @@ _KERNEL = struct.Struct("<16sIII")  # key, block, where in it, bytes
 # A block is read as far as a kernel lies in it, 3 to 4 ms for each MiB. With blocks of 2 MiB a pack
 # was 6.0 MB, with blocks of 4 MiB 5.6, with these 5.4.
 BLOCK_BYTES = 8 << 20
+BLOCKS_OPEN: int | None = 2  # None: all
 # An instruction has 16 bytes, and images begin where one may: xz then looks at the place in it, and
 # a pack is 6 % smaller.
 ALIGNED = 16
@@ -55,7 +56,7 @@ class Pack:
             self.blocks = list(_BLOCK.iter_unpack(file.read(blocks * _BLOCK.size)))
             index = file.read(kernels * _KERNEL.size)
         self.kernels = {key: place for key, *place in _KERNEL.iter_unpack(index)}
-        self._block = functools.lru_cache(maxsize=2)(self._open)
+        self._block = functools.lru_cache(BLOCKS_OPEN)(self._open)
         self._lock = threading.Lock()
 
     def _open(self, number: int) -> Block:
